@@ -1,0 +1,186 @@
+/* The folder's one header: status, arena, array, map, string, log, files. Depends on abi/ only.
+ *
+ * Memory: objects live in an arena and are freed with it. Only base/arena.c and the runtime call malloc. An arena is used by
+ * one thread at a time. */
+#ifndef ENT_BASE_H
+#define ENT_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "abi/ent_types.h"
+
+/* ---- arena ---- */
+
+typedef struct ent_arena ent_arena;
+typedef struct ent_arena_mark {
+    void *block;
+    size_t used;
+} ent_arena_mark;
+
+/* limit_bytes 0: no limit. NULL when out of memory. */
+ent_arena *ent_arena_create(size_t limit_bytes);
+void ent_arena_destroy(ent_arena *arena); /* NULL is fine */
+/* 16-byte aligned, zeroed. Never NULL: on exhaustion the arena turns sticky-failed and hands out a static error path: see
+ * ent_arena_failed. Sizes are checked for overflow by ent_arena_array. */
+void *ent_arena_alloc(ent_arena *arena, size_t size_bytes);
+/* count * size with overflow check; NULL when it overflows or memory ran out. */
+void *ent_arena_array(ent_arena *arena, size_t count, size_t size_bytes);
+void *ent_arena_copy(ent_arena *arena, const void *data, size_t size_bytes);
+char *ent_arena_strdup(ent_arena *arena, const char *text);
+char *ent_arena_strndup(ent_arena *arena, const char *text, size_t size);
+char *ent_arena_format(ent_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+ent_arena_mark ent_arena_save(const ent_arena *arena);
+void ent_arena_restore(ent_arena *arena, ent_arena_mark mark);
+size_t ent_arena_used_bytes(const ent_arena *arena);
+
+/* ---- status ---- */
+
+/* The project's error codes; they are the CLI's exit codes. */
+typedef enum ent_error_code {
+    ENT_ERROR_NONE = 0,
+    ENT_ERROR_USAGE = 1,
+    ENT_ERROR_MODEL = 2,
+    ENT_ERROR_UNSUPPORTED = 3,
+    ENT_ERROR_DEVICE = 4,
+    ENT_ERROR_MISMATCH = 5,
+    ENT_ERROR_LIMIT = 6,
+    ENT_ERROR_INTERNAL = 7
+} ent_error_code;
+
+/* NULL is success. `place` says where (file, node, flag), `rule` is a short stable id such as "external-data.escapes",
+ * `text` one sentence that says what is wrong and what to do. Lives in the arena given when it was made. */
+typedef struct ent_status_data {
+    ent_error_code code;
+    const char *rule;
+    const char *place;
+    const char *text;
+} ent_status_data;
+typedef const ent_status_data *ent_status;
+
+#define ENT_TRY(expression)                                                                                          \
+    do {                                                                                                             \
+        ent_status ent_try_status = (expression);                                                                    \
+        if (ent_try_status) return ent_try_status;                                                                   \
+    } while (0)
+
+ent_status ent_status_make(ent_arena *arena, ent_error_code code, const char *rule, const char *place, const char *format,
+                           ...) __attribute__((format(printf, 5, 6)));
+/* Static out-of-memory status (code LIMIT). */
+ent_status ent_status_out_of_memory(void);
+/* "place: text [rule]" into a string of the arena. */
+const char *ent_status_text(ent_arena *arena, ent_status status);
+
+/* ---- growable arrays in an arena ---- */
+
+/* ENT_ARRAY(T) declares {items, count, capacity}. Push copies into fresh arena room when full (old room is left to the
+ * arena). */
+#define ENT_ARRAY(type)                                                                                              \
+    struct {                                                                                                         \
+        type *items;                                                                                                 \
+        uint32_t count;                                                                                              \
+        uint32_t capacity;                                                                                           \
+    }
+void *ent_array_grow(ent_arena *arena, void *items, uint32_t count, uint32_t *capacity, size_t item_bytes);
+#define ent_array_push(arena, array, value)                                                                          \
+    do {                                                                                                             \
+        if ((array)->count == (array)->capacity)                                                                     \
+            (array)->items = ent_array_grow((arena), (array)->items, (array)->count, &(array)->capacity,             \
+                                            sizeof *(array)->items);                                                 \
+        (array)->items[(array)->count++] = (value);                                                                  \
+    } while (0)
+
+/* ---- map: string or u64 key -> u64 value, open addressing, insertion order kept for iteration ---- */
+
+typedef struct ent_map ent_map;
+ent_map *ent_map_create(ent_arena *arena);
+/* Keys are copied. set overwrites. find returns false if absent. */
+void ent_map_set(ent_map *map, const char *key, uint64_t value);
+bool ent_map_find(const ent_map *map, const char *key, uint64_t *out_value);
+void ent_map_set_u64(ent_map *map, uint64_t key, uint64_t value);
+bool ent_map_find_u64(const ent_map *map, uint64_t key, uint64_t *out_value);
+uint32_t ent_map_count(const ent_map *map);
+
+/* ---- text building ---- */
+
+/* Appends to a growing, NUL-terminated string of the arena. */
+typedef struct ent_text {
+    ent_arena *arena;
+    char *data;
+    size_t size;
+    size_t capacity;
+} ent_text;
+void ent_text_init(ent_text *text, ent_arena *arena);
+void ent_text_add(ent_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ent_text_add_bytes(ent_text *text, const char *data, size_t size);
+/* JSON string with quotes and escapes; invalid UTF-8 becomes U+FFFD. */
+void ent_text_add_json_string(ent_text *text, const char *data, size_t size);
+/* Shortest decimal that parses back to the same double (or float when is_float); nan, inf, -inf as such. */
+void ent_text_add_number(ent_text *text, double value, bool is_float);
+
+/* ---- text scanning (for the text forms) ---- */
+
+/* A cursor with line counting; `#` starts a comment to the end of the line. */
+typedef struct ent_scan {
+    const char *start, *at, *end;
+    const char *file;
+    uint32_t line;
+    ent_arena *arena;
+} ent_scan;
+void ent_scan_init(ent_scan *scan, ent_arena *arena, const char *file, const char *text, size_t size);
+void ent_scan_skip(ent_scan *scan);                       /* white space and comments */
+bool ent_scan_done(ent_scan *scan);                       /* skips first */
+bool ent_scan_accept(ent_scan *scan, const char *token);  /* literal token, after skipping */
+ent_status ent_scan_expect(ent_scan *scan, const char *token);
+/* [A-Za-z_][A-Za-z0-9_.]* ; NULL if none here. */
+const char *ent_scan_word(ent_scan *scan);
+ent_status ent_scan_string(ent_scan *scan, ent_str *out); /* "..." with \n \t \" \\ \xNN */
+ent_status ent_scan_int(ent_scan *scan, int64_t *out);
+ent_status ent_scan_number(ent_scan *scan, double *out);
+ent_status ent_scan_error(ent_scan *scan, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- log: stderr, one line each; level from -v ---- */
+
+typedef enum ent_log_level { ENT_LOG_ERROR = 0, ENT_LOG_WARNING = 1, ENT_LOG_INFO = 2, ENT_LOG_DEBUG = 3 } ent_log_level;
+void ent_log_set_level(ent_log_level level);
+bool ent_log_enabled(ent_log_level level);
+void ent_log(ent_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- files ---- */
+
+/* Whole file in the arena. place of errors is the path; code is `code`. Refuses non-regular files and files over limit_bytes
+ * (0: 16 GiB). */
+ent_status ent_file_read(ent_arena *arena, const char *path, ent_error_code code, uint64_t limit_bytes, ent_str *out);
+/* Read-only map of a regular file. An empty file gives data NULL, size 0. */
+typedef struct ent_file_map {
+    const uint8_t *data;
+    uint64_t size_bytes;
+} ent_file_map;
+ent_status ent_file_map_open(ent_arena *arena, const char *path, ent_error_code code, ent_file_map *out);
+/* The same for an open descriptor, which stays the caller's. */
+ent_status ent_file_map_descriptor(ent_arena *arena, int descriptor, const char *path, ent_error_code code, ent_file_map *out);
+void ent_file_map_close(ent_file_map *map);
+/* Atomic: temporary file in the same folder, fsync, rename; on failure nothing is left. chunks are written in order. */
+typedef struct ent_file_chunk {
+    const void *data;
+    uint64_t size_bytes;
+} ent_file_chunk;
+ent_status ent_file_write_atomic(ent_arena *arena, const char *path, const ent_file_chunk *chunks, size_t count);
+
+/* ---- hashes and time ---- */
+
+typedef struct ent_hash128 {
+    uint64_t low, high;
+} ent_hash128;
+ent_hash128 ent_hash_bytes(const void *data, size_t size); /* XXH3-128 */
+uint64_t ent_hash_u64(const void *data, size_t size);      /* XXH3-64 */
+uint64_t ent_time_ns(void);                                /* monotonic */
+
+/* Checked arithmetic on int64; false on overflow. */
+bool ent_mul_i64(int64_t a, int64_t b, int64_t *out);
+bool ent_add_i64(int64_t a, int64_t b, int64_t *out);
+
+#endif
