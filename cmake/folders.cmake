@@ -1,0 +1,42 @@
+# ent_folder(NAME [SOURCES glob] [FOLDERS f...] [LIBRARIES l...]): the static library ent_NAME of core/NAME/*.c, or of the
+# glob. A folder without sources (headers only, or not written yet) is an interface library: the tree always configures.
+function(ent_folder name)
+  cmake_parse_arguments(arg "" "SOURCES" "FOLDERS;LIBRARIES" ${ARGN})
+  if(NOT arg_SOURCES)
+    set(arg_SOURCES core/${name}/*.c)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${arg_SOURCES})
+  if(sources)
+    add_library(ent_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(ent_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  list(TRANSFORM arg_FOLDERS PREPEND ent_)
+  target_include_directories(ent_${name} ${scope} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(ent_${name} ${scope} ent_abi ${arg_FOLDERS} ${arg_LIBRARIES} Threads::Threads ${CMAKE_DL_LIBS} m)
+  set_target_properties(ent_${name} PROPERTIES ENT_LIBRARIES "${arg_LIBRARIES}")
+endfunction()
+
+# ent_public_library(NAME FOLDERS f...): a shared library of whole folders. Only what include/entente marks with ENT_API is
+# visible in it.
+function(ent_public_library name)
+  cmake_parse_arguments(arg "" "" "FOLDERS" ${ARGN})
+  file(WRITE ${PROJECT_BINARY_DIR}/generated/${name}.c "extern int ${name}_is_made_of_objects;\n")
+  add_library(${name} SHARED ${PROJECT_BINARY_DIR}/generated/${name}.c)
+  foreach(folder IN LISTS arg_FOLDERS)
+    get_target_property(type ent_${folder} TYPE)
+    get_target_property(libraries ent_${folder} ENT_LIBRARIES)
+    if(type STREQUAL STATIC_LIBRARY)
+      target_sources(${name} PRIVATE $<TARGET_OBJECTS:ent_${folder}>)
+    endif()
+    target_link_libraries(${name} PRIVATE ${libraries})
+  endforeach()
+  target_link_libraries(${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_options(${name} PRIVATE -Wl,--exclude-libs,ALL)
+  set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                                           INSTALL_RPATH "$ORIGIN")
+endfunction()
