@@ -38,5 +38,5 @@ function(ent_public_library name)
                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_options(${name} PRIVATE -Wl,--exclude-libs,ALL)
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-                                           INSTALL_RPATH "$ORIGIN")
+                                           INSTALL_RPATH "$ORIGIN" BUILD_RPATH "$ORIGIN")
 endfunction()

@@ -1,0 +1,67 @@
+"""Seeded inputs for the models of the manifest, the same for every program that is compared."""
+import json
+import pathlib
+import zlib
+
+import numpy as np
+import onnx
+
+from fetch import read_manifest
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def shapes_of(name, manifest=HERE / "manifest.tsv"):
+    for row in read_manifest(manifest):
+        if row["name"] == name:
+            return json.loads(row["input_shapes"])
+    raise KeyError(f"{name} is not in {manifest}")
+
+
+def input_types(model_path):
+    """Name -> numpy dtype of every input that is no initializer."""
+    graph = onnx.load(model_path, load_external_data=False).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    return {value.name: onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+            for value in graph.input if value.name not in constants}
+
+
+def make_value(name, shape, dtype, rng):
+    if name == "sr":
+        return np.full(shape, 16000, dtype)
+    if "mask" in name:
+        return np.ones(shape, dtype)
+    if name == "bytes":
+        return rng.integers(0, 256, shape).astype(dtype)
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(1, 100, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def make_inputs(model_path, shapes, seed=1):
+    """Name -> array. Each input has a stream of its own, so that adding one changes no other."""
+    types = input_types(model_path)
+    missing = set(types) - set(shapes)
+    if missing:
+        raise KeyError(f"{model_path}: no shape for {sorted(missing)}")
+    return {name: make_value(name, tuple(shapes[name]), dtype, np.random.default_rng([seed, zlib.crc32(name.encode())]))
+            for name, dtype in types.items()}
+
+
+def save_inputs(inputs, folder):
+    """Writes NAME.npy files; returns `--input NAME=FILE` arguments."""
+    arguments = []
+    for name, value in inputs.items():
+        path = pathlib.Path(folder) / (name.replace("/", "_").replace(":", "_") + ".npy")
+        np.save(path, value)
+        arguments += ["--input", f"{name}={path}"]
+    return arguments
+
+
+def shape_arguments(shapes):
+    """`--shape NAME=1x3x48x320` arguments; a scalar needs none."""
+    arguments = []
+    for name, shape in shapes.items():
+        if shape:
+            arguments += ["--shape", f"{name}=" + "x".join(str(extent) for extent in shape)]
+    return arguments
