@@ -11,6 +11,9 @@
  *   outside the buffer, or at or beyond an access bound, give the load's fill value. A store skips them. Arithmetic always covers
  *   the whole tile, so that edges need no second program.
  * - f32 arithmetic; an executor may reassociate sums (MMA, REDUCE) and contract multiply-add, nothing else.
+ * - A moved tile has its buffer's dtype; MAP copy converts. Tiles are of byte or wider dtypes.
+ * - A tile is read only after it was written. A loop that may run no time defines nothing for what follows it. The copies under
+ *   way are the same at a loop's start and end, and none is left at the program's end.
  * Every integer that depends on sizes is an ent_dim (see ent_expr.h), so one program serves a range of shapes. */
 #ifndef ENT_TILE_H
 #define ENT_TILE_H
@@ -21,6 +24,8 @@
 #define ENT_TILE_MAX_RANK 4
 #define ENT_TILE_MAX_TERMS 6
 #define ENT_TILE_MAX_SOURCES 4
+#define ENT_TILE_MAX_VARIABLES 64
+#define ENT_TILE_MAX_ELEMENTS (1 << 26) /* of one tile */
 #define ENT_TILE_NONE 0xffffffffu
 
 typedef enum ent_tile_space {
@@ -106,7 +111,7 @@ typedef enum ent_tile_opcode {
     ENT_TILE_WAIT = 10,  /* until at most `count` copies are still under way (oldest first) */
     ENT_TILE_RESHAPE = 11, /* dst = src[0], same row-major element order, same element count */
     ENT_TILE_PERMUTE = 12, /* dst axis i = src[0] axis perm[i] */
-    ENT_TILE_IOTA = 13     /* dst = base value of access-free index: variable*coefficient + position along axis_mask's one axis */
+    ENT_TILE_IOTA = 13     /* dst = f[0] + variable * step + position along axis_mask's one axis (no variable: NONE) */
 } ent_tile_opcode;
 
 /* Elementwise functions; parameters in f[]. Append only. */

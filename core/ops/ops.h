@@ -49,10 +49,36 @@ void ent_ops_store_f64(void *data, uint32_t dtype, int64_t index, double value);
 int64_t ent_ops_load_i64(const void *data, uint32_t dtype, int64_t index);
 void ent_ops_store_i64(void *data, uint32_t dtype, int64_t index, int64_t value);
 
-/* One elementwise function of Tile IR on doubles (integers go through ent_ops_map_i64). */
+/* One elementwise function of Tile IR on doubles (integers go through ent_ops_map_i64). `f` has two entries, as in ent_tile_op.
+ * Comparisons and logic give 0 or 1. Max, Min, Clip and Relu pass NaN on. Mod is C's fmod. 0 for an unknown map. */
 double ent_ops_map_f64(uint32_t map, const double *f, double a, double b, double c);
+/* The same on integers: sums and products wrap, division rounds to zero and gives 0 for divisor 0, Mod takes the divisor's
+ * sign (floor). 0 for a map that is ENT_OPS_MAP_FLOAT. */
+int64_t ent_ops_map_i64(uint32_t map, const double *f, int64_t a, int64_t b, int64_t c);
 
-/* Runs every instance of a tile program. buffers[i] is the host memory of program->buffers[i] (SCRATCH ones are allocated here
+/* Which dtypes a map takes. */
+typedef enum ent_ops_map_class {
+    ENT_OPS_MAP_FLOAT = 1,   /* float sources, same dtype as dst */
+    ENT_OPS_MAP_NUMBER = 2,  /* float or integer sources, same dtype as dst */
+    ENT_OPS_MAP_COMPARE = 3, /* sources of one dtype, dst bool */
+    ENT_OPS_MAP_LOGIC = 4,   /* bool everywhere */
+    ENT_OPS_MAP_SELECT = 5,  /* source 0 bool, the others and dst of one dtype */
+    ENT_OPS_MAP_CAST = 6     /* any dtype to any dtype */
+} ent_ops_map_class;
+typedef struct ent_ops_map_info {
+    const char *name; /* lower case, as in the text form */
+    uint32_t sources;
+    uint32_t map_class;  /* ent_ops_map_class */
+    uint32_t parameters; /* of f[] */
+} ent_ops_map_info;
+/* NULL for an unknown map. */
+const ent_ops_map_info *ent_ops_map_info_get(uint32_t map);
+
+/* Checks a tile program against every rule of ent_tile.h (ids, ranks, shapes, dtypes, loops, read before write, copies and
+ * waits). Any bytes in the arrays are safe. ENT_CODE_INVALID_ARGUMENT with "op 3 (mma): ..." in error otherwise. */
+ent_code ent_ops_tile_verify(const ent_tile_program *program, ent_ops_error *error);
+
+/* Runs every instance of a tile program, after ent_ops_tile_verify. buffers[i] is the host memory of program->buffers[i] (SCRATCH ones are allocated here
  * when NULL). symbols: one value per program symbol. */
 ent_code ent_ops_tile_interpret(const ent_tile_program *program, void *const *buffers, const int64_t *symbols,
                                 const ent_ops_memory *memory, ent_ops_error *error);
