@@ -115,7 +115,7 @@ typedef enum ent_tile_opcode {
 } ent_tile_opcode;
 
 /* Elementwise functions; parameters in f[]. Append only. */
-typedef enum ent_map {
+typedef enum ent_tile_map {
     ENT_MAP_NONE = 0,
     ENT_MAP_COPY = 1, /* also casts: saturating to nothing, C conversion; bool = (x != 0) */
     ENT_MAP_NEG, ENT_MAP_ABS, ENT_MAP_SQRT, ENT_MAP_RSQRT, ENT_MAP_RECIPROCAL, ENT_MAP_EXP, ENT_MAP_LOG, ENT_MAP_TANH,
@@ -139,7 +139,7 @@ typedef enum ent_map {
     ENT_MAP_FMA,    /* a * b + c */
     ENT_MAP_SELECT, /* a ? b : c */
     ENT_MAP_COUNT
-} ent_map;
+} ent_tile_map;
 
 typedef enum ent_reduce_kind {
     ENT_REDUCE_SUM = 1,
@@ -154,7 +154,7 @@ typedef enum ent_tile_flag {
 
 typedef struct ent_tile_op {
     uint32_t opcode; /* ent_tile_opcode */
-    uint32_t kind;   /* ent_map for MAP, ent_reduce_kind for REDUCE */
+    uint32_t kind;   /* ent_tile_map for MAP, ent_reduce_kind for REDUCE */
     uint32_t dst;    /* tile value or NONE */
     uint32_t source_count;
     uint32_t source[ENT_TILE_MAX_SOURCES]; /* tile values */
