@@ -26,6 +26,22 @@ def input_types(model_path):
             for value in graph.input if value.name not in constants}
 
 
+def make_picture(shape, dtype, rng):
+    """Rows of random dark strokes on a bright ground, and some noise. On plain noise a text detector answers zero everywhere,
+    and a result of zeros would pass a comparison."""
+    height, width = shape[2:]
+    page = np.full((height, width), 1.5)
+    for top in range(height // 16, height - 24, 36):
+        for left in range(width // 16, width - 16, 22):
+            for _ in range(4):
+                row, column = rng.integers(0, 22), rng.integers(0, 14)
+                if rng.random() < 0.5:
+                    page[top + row:top + row + 3, left:left + 16] = -1.5
+                else:
+                    page[top:top + 24, left + column:left + column + 3] = -1.5
+    return (page + 0.1 * rng.standard_normal(shape)).astype(dtype)
+
+
 def make_value(name, shape, dtype, rng):
     if name == "sr":
         return np.full(shape, 16000, dtype)
@@ -35,6 +51,8 @@ def make_value(name, shape, dtype, rng):
         return rng.integers(0, 256, shape).astype(dtype)
     if np.issubdtype(dtype, np.integer):
         return rng.integers(1, 100, shape).astype(dtype)
+    if len(shape) == 4 and shape[1] == 3:
+        return make_picture(shape, dtype, rng)
     return rng.standard_normal(shape).astype(dtype)
 
 
