@@ -22,7 +22,8 @@ typedef struct ent_symbol {
 /* Constant data. `data` is borrowed: mapped model file, or the module's arena. Identity is (hash, dtype, dims). */
 typedef struct ent_constant {
     ent_hash128 hash;
-    ent_tensor tensor; /* plain layout */
+    ent_tensor tensor;  /* plain layout */
+    const char *recipe; /* how the text form made it, such as "random 1 0.02", so that it prints that way; NULL: none */
 } ent_constant;
 
 typedef struct ent_value {
@@ -55,7 +56,7 @@ typedef struct ent_graph {
     uint32_t owner; /* control node, NONE for the main graph */
     ENT_ARRAY(uint32_t) inputs;
     ENT_ARRAY(uint32_t) outputs;
-    ENT_ARRAY(uint32_t) nodes; /* in a topological order; dead ones are skipped by ent_graph_next */
+    ENT_ARRAY(uint32_t) nodes; /* every node ever added; their order is that of ent_graph_next, not of this list */
 } ent_graph;
 
 /* A composite seen whole: its members are leaves (live, non-composite nodes) of one graph that together compute it. Made by
@@ -85,11 +86,16 @@ typedef struct ent_module {
     ENT_ARRAY(const char *) model_nodes; /* names of the model's nodes, "" replaced by op#index */
     ENT_ARRAY(const char *) notes;       /* what a pass declined to do and why, for explain */
     bool frozen;
+    struct ent_module_state *state; /* private to core/graph: names, shared expressions, use lists, node order */
 } ent_module;
 
 /* ---- building ---- */
 ent_module *ent_module_create(ent_arena *arena, const char *name);
+/* owner may be NONE at first: adding a control node makes it the owner of the graphs its attributes name. */
 uint32_t ent_module_add_graph(ent_module *module, const char *name, uint32_t owner);
+void ent_graph_add_input(ent_module *module, uint32_t graph, uint32_t value);
+void ent_graph_add_output(ent_module *module, uint32_t graph, uint32_t value);
+void ent_graph_set_output(ent_module *module, uint32_t graph, uint32_t index, uint32_t value);
 uint32_t ent_module_add_symbol(ent_module *module, const char *name, int64_t min, int64_t max);
 /* Dim of a symbol (an expression entry is shared by equal expressions). Folds constants and simple identities. */
 ent_dim ent_module_dim_symbol(ent_module *module, uint32_t symbol);
@@ -119,9 +125,14 @@ typedef struct ent_node_spec {
 uint32_t ent_module_add_node(ent_module *module, uint32_t graph, const ent_node_spec *spec, uint32_t before);
 void ent_module_set_input(ent_module *module, uint32_t node, uint32_t index, uint32_t value);
 void ent_module_set_attrs(ent_module *module, uint32_t node, ent_attrs attrs);
-/* Every use of `from` (inputs of nodes in all graphs, graph outputs) becomes `to`. */
+/* Every use of `from` (inputs of nodes in all graphs, graph outputs) becomes `to`, in time proportional to the uses. Overlays
+ * are not touched. */
 void ent_module_replace_value(ent_module *module, uint32_t from, uint32_t to);
+/* The bodies of a control node die with it. */
 void ent_module_remove_node(ent_module *module, uint32_t node);
+/* Puts the nodes of `graph`, a body of control node `node`, before that node, replaces the node's outputs by the body's and
+ * removes the node (an If whose condition is known). */
+void ent_module_inline_graph(ent_module *module, uint32_t node, uint32_t graph);
 void ent_module_add_note(ent_module *module, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Attribute makers (data copied into the module's arena). */
 ent_attr ent_attr_int(const char *name, int64_t value);
@@ -135,7 +146,8 @@ ent_attrs ent_attrs_make(ent_module *module, const ent_attr *items, uint32_t cou
 #define ent_module_value(module, id) (&(module)->values.items[id])
 #define ent_module_node(module, id) (&(module)->nodes.items[id])
 #define ent_module_graph(module, id) (&(module)->graphs.items[id])
-/* Iterates live nodes of a graph in order: uint32_t at = 0, node; while (ent_graph_next(m, g, &at, &node)) ... */
+/* Iterates live nodes of a graph in order: uint32_t at = 0, node; while (ent_graph_next(m, g, &at, &node)) ... The body may
+ * remove nodes, add some before the current one (not visited) or after it (visited). */
 bool ent_graph_next(const ent_module *module, uint32_t graph, uint32_t *at, uint32_t *out_node);
 /* Uses of every value: a snapshot; rebuild after edits. Users are live nodes; graph outputs are counted apart. */
 typedef struct ent_uses {
@@ -148,6 +160,10 @@ static inline uint32_t ent_uses_count(const ent_uses *uses, uint32_t value)
 {
     return uses->offsets[value + 1] - uses->offsets[value];
 }
+/* Uses that are always up to date: uint32_t at = 0, node, index; while (ent_value_next_use(m, v, &at, &node, &index)) ...
+ * visits live nodes, once for each input that reads the value; edits of that value's uses end the loop's validity. */
+bool ent_value_next_use(const ent_module *module, uint32_t value, uint32_t *at, uint32_t *out_node, uint32_t *out_input);
+bool ent_value_is_output(const ent_module *module, uint32_t value); /* of some graph */
 /* Constant contents; false unless constant of an integer (resp. float) type with at most `room` elements. */
 bool ent_value_i64s(const ent_module *module, uint32_t value, int64_t *out, uint32_t room, uint32_t *out_count);
 bool ent_value_scalar(const ent_module *module, uint32_t value, double *out); /* one element, any numeric dtype */
