@@ -1,0 +1,72 @@
+/* All sources of offers in order; control nodes that nobody takes. */
+#include "core/negotiate/internal.h"
+
+/* Body outputs come in and the control node's outputs go out in plain host form: the branch step's bodies
+ * write them there. */
+static void add_control(ent_negotiate_session *session, uint32_t id) {
+    const ent_module *module = session->module;
+    const ent_node *node = ent_module_node(module, id);
+    uint32_t room = node->input_count + node->output_count;
+    for (uint32_t a = 0; a < node->attrs.count; a++)
+        if (node->attrs.items[a].type == ENT_ATTR_GRAPH)
+            room += ent_module_graph(module, node->attrs.items[a].i)->outputs.count;
+    ent_offer_port *ports = ent_arena_alloc(session->arena, (room + 1) * sizeof *ports);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const ent_value *value =
+            node->inputs[i] == ENT_ID_NONE ? NULL : ent_module_value(module, node->inputs[i]);
+        if (value)
+            ports[count++] = (ent_offer_port){node->inputs[i], ent_layout_plain(value->rank), false,
+                                              value->constant != NULL};
+    }
+    for (uint32_t a = 0; a < node->attrs.count; a++) {
+        if (node->attrs.items[a].type != ENT_ATTR_GRAPH) continue;
+        const ent_graph *body = ent_module_graph(module, node->attrs.items[a].i);
+        for (uint32_t i = 0; i < body->outputs.count; i++) {
+            const ent_value *value = ent_module_value(module, body->outputs.items[i]);
+            ports[count++] = (ent_offer_port){body->outputs.items[i], ent_layout_plain(value->rank), false,
+                                              value->constant != NULL};
+        }
+    }
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != ENT_ID_NONE)
+            ports[count++] = (ent_offer_port){
+                node->outputs[i], ent_layout_plain(ent_module_value(module, node->outputs[i])->rank), true,
+                false};
+    ent_offer offer = {0};
+    offer.id = session->offers.count;
+    offer.kind = ENT_OFFER_CONTROL;
+    offer.device = ENT_ID_NONE;
+    offer.tier = ENT_TIER_TUNED;
+    offer.basis = ENT_BASIS_MODEL;
+    offer.graph = node->graph;
+    offer.nodes = ent_arena_copy(session->arena, &id, sizeof id);
+    offer.node_count = 1;
+    offer.ports = ports;
+    offer.port_count = count;
+    offer.path = "branch";
+    offer.bound_by = "launch";
+    ent_array_push(session->arena, &session->offers, offer);
+}
+
+void ent_negotiate_control(ent_negotiate_session *session) {
+    for (uint32_t g = 0; g < session->module->graphs.count; g++) {
+        uint32_t at = 0, id;
+        while (ent_graph_next(session->module, g, &at, &id))
+            if (ent_op_info_get(ent_module_node(session->module, id)->op)->op_class == ENT_CLASS_CONTROL)
+                add_control(session, id);
+    }
+}
+
+ent_status ent_negotiate_offers(ent_negotiate_session *session) {
+    ENT_TRY(ent_fusion_find_layouts(session->module, session->arena, &session->layouts));
+    ent_uses uses = ent_module_uses(session->module, session->arena);
+    for (uint32_t d = 0; d < session->device_count; d++) {
+        if (session->devices[d].capability->depths & ENT_DEPTH_TILE) ENT_TRY(ent_negotiate_tiles(session, d));
+        ENT_TRY(ent_negotiate_match(session, &uses, d));
+        ENT_TRY(ent_negotiate_survey(session, &uses, d));
+        ENT_TRY(ent_negotiate_quotes(session, d));
+    }
+    ent_negotiate_control(session);
+    return NULL;
+}
