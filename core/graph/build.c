@@ -47,6 +47,7 @@ uint32_t ent_module_add_graph(ent_module *module, const char *name, uint32_t own
     ent_array_push(module->arena, &module->graphs, graph);
     ent_order order = {ENT_ID_NONE, ENT_ID_NONE};
     ent_array_push(module->arena, &module->state->graph_order, order);
+    ent_array_push(module->arena, &module->state->graph_marks, 0u);
     return id;
 }
 
@@ -121,7 +122,7 @@ static void add_use(ent_module *module, uint32_t value, uint32_t user, uint32_t 
 bool ent_graph_is_dead(const ent_module *module, uint32_t graph)
 {
     uint32_t owner = module->graphs.items[graph].owner;
-    return owner != ENT_ID_NONE && module->nodes.items[owner].dead;
+    return owner < module->nodes.count && module->nodes.items[owner].dead;
 }
 
 uint32_t *ent_use_slot(const ent_module *module, const ent_use *use, uint32_t value)
@@ -242,6 +243,7 @@ uint32_t ent_module_add_node(ent_module *module, uint32_t graph, const ent_node_
     ent_array_push(module->arena, &module->nodes, node);
     ent_array_push(module->arena, &module->graphs.items[graph].nodes, id);
     ent_array_push(module->arena, &module->state->node_order, (ent_order){0});
+    ent_array_push(module->arena, &module->state->node_marks, 0u);
     module->nodes.items[id].outputs = make_outputs(module, id, spec, graph);
     for (uint32_t i = 0; i < spec->input_count; i++) add_use(module, spec->inputs[i], id, i);
     ent_graph_order_insert(module, id, before);

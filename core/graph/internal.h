@@ -45,6 +45,9 @@ struct ent_module_state {
     ENT_ARRAY(uint32_t) use_heads; /* per value: 1 + index */
     ENT_ARRAY(ent_order) node_order;
     ENT_ARRAY(ent_order) graph_order;
+    ENT_ARRAY(uint32_t) node_marks;  /* per node: local index while a graph is sorted */
+    ENT_ARRAY(uint32_t) graph_marks; /* per graph: the last walk that visited it */
+    uint32_t walk;
     ENT_ARRAY(ent_elements) elements; /* per value */
 };
 
