@@ -1,0 +1,210 @@
+/* One node: operator and version looked up, checked against its form, upgraded, added; its graphs after it.
+ */
+#include "core/import/internal.h"
+
+#include <string.h>
+
+bool ent_import_is_onnx_domain(const char *domain) {
+    return !domain || !domain[0] || strcmp(domain, "ai.onnx") == 0;
+}
+
+const char *ent_import_node_place(ent_importer *importer, const Onnx__NodeProto *proto) {
+    const char *op_type = proto->op_type ? proto->op_type : "";
+    if (proto->name && proto->name[0])
+        return ent_arena_format(importer->scratch, "%s: node '%s' (%s)", importer->path, proto->name,
+                                op_type);
+    const char *output = proto->n_output ? proto->output[0] : "";
+    return ent_arena_format(importer->scratch, "%s: unnamed node (%s) with output '%s'", importer->path,
+                            op_type, output);
+}
+
+ent_status ent_import_count_node(ent_importer *importer, const char *place) {
+    if (++importer->node_count <= importer->options.max_nodes) return NULL;
+    return ent_status_make(importer->arena, ENT_ERROR_LIMIT, "limit.nodes", place,
+                           "the model has more than %u nodes after its functions are inlined",
+                           importer->options.max_nodes);
+}
+
+static uint32_t find_op(const char *op_type) {
+    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
+        const ent_op_info *info = ent_op_info_get(op);
+        if (info->name && strcmp(info->name, op_type) == 0) return op;
+    }
+    return ENT_OP_NONE;
+}
+
+static ent_status find_form(ent_import_draft *draft, ent_import_form *out) {
+    const Onnx__NodeProto *proto = draft->proto;
+    ent_arena *arena = draft->importer->arena;
+    const char *op_type = proto->op_type ? proto->op_type : "";
+    if (!ent_import_is_onnx_domain(proto->domain))
+        return ent_status_make(
+            arena, ENT_ERROR_UNSUPPORTED, "operator.domain", draft->place,
+            "operator '%s' of domain '%s' is not known; only ai.onnx and the model's own functions are",
+            op_type, proto->domain);
+    if (draft->opset == 0)
+        return ent_status_make(arena, ENT_ERROR_MODEL, "opset.missing", draft->place,
+                               "the node is of ai.onnx, but the model imports no opset of it");
+    draft->op = find_op(op_type);
+    bool upsample = strcmp(op_type, "Upsample") == 0;
+    if (draft->op == ENT_OP_NONE && !upsample)
+        return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.unknown", draft->place,
+                               "operator '%s' of ai.onnx (opset %lld) is not supported", op_type,
+                               (long long)draft->opset);
+    if (upsample && draft->opset >= 10)
+        return ent_status_make(arena, ENT_ERROR_MODEL, "operator.version", draft->place,
+                               "Upsample was removed in opset 10, but the model imports opset %lld",
+                               (long long)draft->opset);
+    if (!ent_import_form_find(op_type, draft->opset, out))
+        return ent_status_make(arena, ENT_ERROR_MODEL, "operator.version", draft->place,
+                               "%s does not exist yet in opset %lld, which the model imports", op_type,
+                               (long long)draft->opset);
+    return NULL;
+}
+
+static ent_status arity_error(const ent_import_draft *draft, const char *what, size_t have, int32_t min,
+                              int32_t max) {
+    const char *more = max < 0 ? " or more" : "";
+    if (max < 0) max = min;
+    return ent_status_make(draft->importer->arena, ENT_ERROR_MODEL, "operator.arity", draft->place,
+                           "%zu %s given, expected %d to %d%s", have, what, min, max, more);
+}
+
+static ent_status resolve_values(ent_import_draft *draft, const ent_import_form *form) {
+    const Onnx__NodeProto *proto = draft->proto;
+    size_t inputs = proto->n_input, outputs = proto->n_output;
+    while (inputs > 0 && !proto->input[inputs - 1][0]) inputs--;
+    while (outputs > 0 && !proto->output[outputs - 1][0]) outputs--;
+    /* Resize of opset 11 counts roi as required; exporters leave it empty where the mode does not read it. */
+    size_t needed = form->min_in > 0 ? (size_t)form->min_in : 0;
+    if (draft->op == ENT_OP_Resize && inputs > 0) needed = 1;
+    if (inputs < needed || (form->max_in >= 0 && inputs > (size_t)form->max_in))
+        return arity_error(draft, "inputs are", inputs, form->min_in, form->max_in);
+    if (outputs < (size_t)form->min_out || (form->max_out >= 0 && outputs > (size_t)form->max_out))
+        return arity_error(draft, "outputs are", outputs, form->min_out, form->max_out);
+    draft->inputs = ent_arena_array(draft->importer->scratch, inputs + 3, sizeof *draft->inputs);
+    draft->outputs = ent_arena_array(draft->importer->scratch, outputs + 1, sizeof *draft->outputs);
+    if (!draft->inputs || !draft->outputs) return ent_status_out_of_memory();
+    for (size_t i = 0; i < inputs; i++) {
+        uint32_t value = ENT_ID_NONE;
+        const char *name = proto->input[i];
+        if (name[0] && !ent_import_find(draft->scope, name, &value))
+            return ent_status_make(
+                draft->importer->arena, ENT_ERROR_MODEL, "graph.undefined-value", draft->place,
+                "input '%s' is not defined by any node, input or initializer in sight", name);
+        if (value == ENT_ID_NONE && i < needed)
+            return ent_status_make(draft->importer->arena, ENT_ERROR_MODEL, "operator.missing-input",
+                                   draft->place, "the required input %zu is absent", i);
+        draft->inputs[draft->input_count++] = value;
+    }
+    for (size_t i = 0; i < outputs; i++) {
+        uint32_t value = ENT_ID_NONE;
+        if (proto->output[i][0]) ent_import_find(draft->scope, proto->output[i], &value);
+        draft->outputs[draft->output_count++] = value;
+    }
+    return NULL;
+}
+
+static ent_status check_newest_arity(const ent_import_draft *draft) {
+    const ent_op_info *info = ent_op_info_get(draft->op);
+    if ((info->max_inputs >= 0 && draft->input_count > (uint32_t)info->max_inputs) ||
+        (info->max_outputs >= 0 && draft->output_count > (uint32_t)info->max_outputs))
+        return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "operator.optional-value",
+                               draft->place, "input or output number %d is not supported for this operator",
+                               (info->max_inputs >= 0 && draft->input_count > (uint32_t)info->max_inputs
+                                    ? info->max_inputs
+                                    : info->max_outputs) +
+                                   1);
+    return NULL;
+}
+
+static const Onnx__AttributeProto *graph_attribute(const ent_import_draft *draft, ent_str name) {
+    for (size_t i = 0; i < draft->proto->n_attribute; i++) {
+        const Onnx__AttributeProto *attribute = draft->proto->attribute[i];
+        if (attribute->name && strlen(attribute->name) == name.size &&
+            memcmp(attribute->name, name.data, name.size) == 0)
+            return ent_import_attribute_resolve(draft->scope, attribute);
+    }
+    return NULL;
+}
+
+static ent_status import_body(const ent_import_draft *draft, const ent_attr *attr) {
+    ent_importer *importer = draft->importer;
+    const Onnx__AttributeProto *attribute = graph_attribute(draft, attr->name);
+    ent_import_scope scope = *draft->scope;
+    scope.parent = draft->scope;
+    scope.names = ent_map_create(importer->scratch);
+    scope.graph = (uint32_t)attr->i;
+    scope.call = NULL;
+    scope.control_origin = draft->origin;
+    if (attribute->g->n_input != 0 && draft->op == ENT_OP_If)
+        return ent_status_make(importer->arena, ENT_ERROR_MODEL, "graph.inputs", draft->place,
+                               "a branch of If has inputs");
+    if (attribute->g->n_output != draft->proto->n_output && draft->op == ENT_OP_If)
+        return ent_status_make(importer->arena, ENT_ERROR_MODEL, "graph.output-count", draft->place,
+                               "the branch '%.*s' has %zu outputs, the node %zu", (int)attr->name.size,
+                               attr->name.data, attribute->g->n_output, draft->proto->n_output);
+    return ent_import_graph(importer, attribute->g, &scope);
+}
+
+static ent_status add_node(ent_import_draft *draft) {
+    ent_importer *importer = draft->importer;
+    for (uint32_t i = 0; i < draft->attr_count; i++) {
+        if (draft->attrs[i].type != ENT_ATTR_GRAPH) continue;
+        const Onnx__AttributeProto *attribute = graph_attribute(draft, draft->attrs[i].name);
+        const char *name =
+            attribute->g->name && attribute->g->name[0]
+                ? attribute->g->name
+                : ent_arena_strndup(importer->scratch, draft->attrs[i].name.data, draft->attrs[i].name.size);
+        draft->attrs[i].i = ent_module_add_graph(importer->module, name, ENT_ID_NONE);
+    }
+    ent_node_spec spec = {.op = draft->op,
+                          .name = draft->name,
+                          .attrs = ent_attrs_make(importer->module, draft->attrs, draft->attr_count),
+                          .inputs = draft->inputs,
+                          .input_count = draft->input_count,
+                          .outputs = draft->outputs,
+                          .output_count = draft->output_count,
+                          .origins = &draft->origin,
+                          .origin_count = 1};
+    uint32_t node = ent_module_add_node(importer->module, draft->scope->graph, &spec, ENT_ID_NONE);
+    if (draft->pending) {
+        ent_import_pending pending = {draft->pending, node};
+        ent_array_push(importer->scratch, &importer->pending, pending);
+    }
+    for (uint32_t i = 0; i < draft->attr_count; i++)
+        if (draft->attrs[i].type == ENT_ATTR_GRAPH) ENT_TRY(import_body(draft, &draft->attrs[i]));
+    return NULL;
+}
+
+static const char *node_name(ent_importer *importer, const ent_import_scope *scope,
+                             const Onnx__NodeProto *proto, uint32_t origin) {
+    if (proto->name && proto->name[0])
+        return ent_arena_format(importer->scratch, "%s%s", scope->prefix, proto->name);
+    if (scope->prefix[0]) return ent_arena_format(importer->scratch, "%s%s", scope->prefix, proto->op_type);
+    return importer->module->model_nodes.items[origin];
+}
+
+ent_status ent_import_node(ent_importer *importer, const Onnx__NodeProto *proto,
+                           const ent_import_scope *scope, uint32_t origin) {
+    const Onnx__FunctionProto *function = NULL;
+    if (ent_import_function_find(importer, proto, &function))
+        return ent_import_function_inline(importer, function, proto, scope, origin);
+    if (proto->op_type && strcmp(proto->op_type, "Constant") == 0 && ent_import_is_onnx_domain(proto->domain))
+        return NULL;
+    ent_import_draft draft = {.importer = importer,
+                              .scope = scope,
+                              .proto = proto,
+                              .place = ent_import_node_place(importer, proto),
+                              .opset = scope->opsets->onnx,
+                              .origin = origin};
+    ent_import_form form;
+    ENT_TRY(find_form(&draft, &form));
+    draft.name = node_name(importer, scope, proto, origin);
+    ENT_TRY(resolve_values(&draft, &form));
+    ENT_TRY(ent_import_attributes(&draft, &form));
+    ENT_TRY(ent_import_upgrade(&draft));
+    if (draft.done) return NULL;
+    ENT_TRY(check_newest_arity(&draft));
+    return add_node(&draft);
+}
