@@ -1,10 +1,11 @@
-# Every tests/unit/<folder>_<topic>_test.c is a program of its own, linked with that folder and what it may use; a prefix
-# that names no folder (cpu, abi) gets the whole core. They run in the source folder.
+# Every tests/unit/<prefix>_<topic>_test.c is a program of its own, run in the source folder. It is linked with what its prefix
+# names: a core folder and what that may use; a plugin's kernels with what plugins may use; abi or message: core/ops; any other
+# prefix: the whole core.
 ent_pkg_config(ent_check check)
 set(ENT_TEST_ENVIRONMENT
   "ENTENTE_PLUGIN_PATH=${ENT_PLUGIN_OUTPUT_DIRECTORY}"
   "ENTENTE_TEST_BINARY_DIR=${PROJECT_BINARY_DIR}"
-  "ASAN_OPTIONS=detect_leaks=1" "UBSAN_OPTIONS=print_stacktrace=1" "CK_FORK=no")
+  "ASAN_OPTIONS=detect_leaks=1" "UBSAN_OPTIONS=print_stacktrace=1")
 
 add_library(ent_core_all INTERFACE)
 foreach(folder IN LISTS runtime_folders compiler_folders)
@@ -19,16 +20,31 @@ function(ent_test_program target name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${ENT_TEST_ENVIRONMENT}" TIMEOUT 600)
 endfunction()
 
+function(ent_test_libraries out name)
+  string(REGEX REPLACE "_.*" "" prefix ${name})
+  set(libraries ent_core_all)
+  if(prefix IN_LIST runtime_folders OR prefix IN_LIST compiler_folders)
+    set(libraries ent_${prefix})
+  elseif(prefix MATCHES "^(abi|message)$")
+    set(libraries ent_ops)
+  elseif(EXISTS ${PROJECT_SOURCE_DIR}/plugins/${prefix})
+    set(libraries ent_plugin_common ent_ops)
+    foreach(kernels entente_${prefix}_kernels entente_${prefix}_kernels_simulated)
+      if(TARGET ${kernels})
+        list(PREPEND libraries ${kernels})
+      endif()
+    endforeach()
+  endif()
+  set(${out} ${libraries} PARENT_SCOPE)
+endfunction()
+
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*_test.c)
 foreach(source IN LISTS unit_tests)
   get_filename_component(name ${source} NAME_WE)
   string(REGEX REPLACE "_.*" "" prefix ${name})
   add_executable(${name} ${source})
-  set(folder ent_core_all)
-  if(prefix IN_LIST runtime_folders OR prefix IN_LIST compiler_folders)
-    set(folder ent_${prefix})
-  endif()
-  target_link_libraries(${name} PRIVATE ${folder} ent_check ent_cjson)
+  ent_test_libraries(libraries ${name})
+  target_link_libraries(${name} PRIVATE ${libraries} ent_check ent_cjson)
   ent_test_program(${name} unit/${name})
 endforeach()
 
@@ -40,11 +56,11 @@ if(golden_sources)
   ent_test_program(run_goldens golden)
 endif()
 
-# Command-line tests need no compiler of their own: scripts over the built programs.
-file(GLOB script_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/*.sh ${PROJECT_SOURCE_DIR}/tests/cli/*.py)
+# Scripts over the built programs (tests/cli) and over the checks themselves (tests/tools).
+file(GLOB script_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/cli/*.sh
+     ${PROJECT_SOURCE_DIR}/tests/cli/*.py ${PROJECT_SOURCE_DIR}/tests/tools/*.py)
 foreach(script IN LISTS script_tests)
-  get_filename_component(name ${script} NAME_WE)
-  add_test(NAME cli/${name} COMMAND ${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(cli/${name} PROPERTIES TIMEOUT 600
+  add_test(NAME ${script} COMMAND ${PROJECT_SOURCE_DIR}/tests/${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${script} PROPERTIES TIMEOUT 600
                        ENVIRONMENT "${ENT_TEST_ENVIRONMENT};ENTENTE=${PROJECT_BINARY_DIR}/bin/entente")
 endforeach()
