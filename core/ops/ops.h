@@ -74,6 +74,9 @@ typedef struct ent_ops_map_info {
 /* NULL for an unknown map. */
 const ent_ops_map_info *ent_ops_map_info_get(uint32_t map);
 
+/* "load", "mma" ...; "unknown" otherwise. */
+const char *ent_ops_tile_opcode_name(uint32_t opcode);
+
 /* Checks a tile program against every rule of ent_tile.h (ids, ranks, shapes, dtypes, loops, read before write, copies and
  * waits). Any bytes in the arrays are safe. ENT_CODE_INVALID_ARGUMENT with "op 3 (mma): ..." in error otherwise. */
 ent_code ent_ops_tile_verify(const ent_tile_program *program, ent_ops_error *error);

@@ -4,9 +4,6 @@
 
 #include "core/ops/ops.h"
 
-/* "load", "mma" ...; "unknown" otherwise. */
-const char *ent_ops_tile_opcode_name(uint32_t opcode);
-
 /* Dtypes that compute through doubles; the others go through int64. */
 static inline bool ent_ops_dtype_is_float(uint32_t dtype)
 {

@@ -9,6 +9,7 @@
 
 #define MAX_VALUES 1024
 #define MAX_COPIES 64
+#define MAX_SYMBOLS 1024
 #define MAX_DEPTH 16
 
 typedef struct verify_state {
@@ -62,6 +63,16 @@ __attribute__((format(printf, 2, 3))) static bool op_error(verifier *v, const ch
 static bool dim_valid(const ent_tile_program *p, ent_dim dim)
 {
     return dim >= 0 || (uint64_t)~dim < p->expr_count;
+}
+
+static bool check_symbols(const ent_tile_program *p, ent_ops_error *error)
+{
+    for (uint32_t i = 0; i < p->symbol_count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (p->symbols[i].size == p->symbols[k].size &&
+                (p->symbols[i].size == 0 || memcmp(p->symbols[i].data, p->symbols[k].data, p->symbols[i].size) == 0))
+                return table_error(error, "symbols %u and %u have the same name", k, i);
+    return true;
 }
 
 static bool check_exprs(const ent_tile_program *p, ent_ops_error *error)
@@ -178,7 +189,8 @@ static bool check_tables(const ent_tile_program *p, ent_ops_error *error)
     if (p->variable_count > ENT_TILE_MAX_VARIABLES || p->grid_count > p->variable_count)
         return table_error(error, "%u variables and %u grid axes: at most %d variables, grid axes first",
                            p->variable_count, p->grid_count, ENT_TILE_MAX_VARIABLES);
-    if (!check_exprs(p, error)) return false;
+    if (p->symbol_count > MAX_SYMBOLS) return table_error(error, "more than %d symbols", MAX_SYMBOLS);
+    if (!check_symbols(p, error) || !check_exprs(p, error)) return false;
     for (uint32_t i = 0; i < p->grid_count; i++) {
         if (!dim_valid(p, p->grid[i].extent)) return table_error(error, "grid axis %u: extent names no expression", i);
         if (p->grid[i].step < 1) return table_error(error, "grid axis %u: step is below 1", i);

@@ -294,7 +294,7 @@ void ent_tile_builder_iota(ent_tile_builder *builder, uint32_t dst, int64_t base
     push_op(builder, op);
 }
 
-ent_status ent_tile_builder_finish(ent_tile_builder *builder, ent_tile_program **out)
+ent_tile_program *ent_tile_builder_program(ent_tile_builder *builder)
 {
     ent_tile_program *program = ent_arena_alloc(builder->arena, sizeof *program);
     program->name = builder->name;
@@ -313,6 +313,11 @@ ent_status ent_tile_builder_finish(ent_tile_builder *builder, ent_tile_program *
     program->expr_count = builder->exprs.count;
     program->symbols = builder->symbols.items;
     program->symbol_count = builder->symbols.count;
-    *out = program;
-    return ent_tile_verify(program, builder->arena);
+    return program;
+}
+
+ent_status ent_tile_builder_finish(ent_tile_builder *builder, ent_tile_program **out)
+{
+    *out = ent_tile_builder_program(builder);
+    return ent_tile_verify(*out, builder->arena);
 }

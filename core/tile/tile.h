@@ -93,6 +93,8 @@ void ent_tile_builder_permute(ent_tile_builder *builder, uint32_t dst, uint32_t 
 void ent_tile_builder_iota(ent_tile_builder *builder, uint32_t dst, int64_t base, uint32_t variable, int64_t coefficient,
                            uint32_t axis);
 
+/* The program as collected, unverified. */
+ent_tile_program *ent_tile_builder_program(ent_tile_builder *builder);
 /* Verifies and gives the program, whose arrays lie in the arena. The builder is done afterwards. */
 ent_status ent_tile_builder_finish(ent_tile_builder *builder, ent_tile_program **out);
 
