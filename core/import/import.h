@@ -16,8 +16,10 @@ typedef struct ent_import_options {
 typedef struct ent_import_files ent_import_files;
 void ent_import_files_close(ent_import_files *files); /* NULL is fine */
 
-/* Reads, checks, upgrades every operator to its newest meaning, resolves names and captures, sorts, infers nothing (shapes of
- * inputs and value_info are taken over; dim_param become symbols, unnamed dims fresh symbols "input.axis"). */
+/* Reads, checks, upgrades every operator to its newest meaning, resolves names and captures, sorts. Shapes of inputs are taken
+ * over (dim_param become symbols, unnamed dims fresh symbols "input.axis"); value_info and shapes of outputs are not, see
+ * onnx.c. Infers shapes only where an old definition depends on them (Softmax before opset 13). Every node's origin is its
+ * index in module->model_nodes; nodes of an inlined function have the origin of the call. On an error nothing stays open. */
 ent_status ent_import_onnx(ent_arena *arena, const char *path, const ent_import_options *options, ent_module **out,
                            ent_import_files **out_files);
 

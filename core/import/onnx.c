@@ -11,26 +11,25 @@
  * format forbids it.
  *
  * Rules (code: M model, U unsupported, L limit)
- *   file.empty M                file.truncated M             file.not-onnx M            file.embedded-nul M
- *   file.no-graph M             ir.missing M                 ir.version U               limit.file-bytes L
- *   limit.nodes L               limit.nesting L              limit.messages L           limit.structure-bytes
- * L limit.attributes L          opset.missing M              opset.version U            opset.repeated M
- *   operator.domain U           operator.unknown U           operator.version M         operator.arity M
- *   operator.missing-input M    operator.no-type M           operator.optional-value U  operator.training U
- *   attribute.unknown M         attribute.missing M          attribute.type M           attribute.repeated M
- *   attribute.broadcast M       attribute.embedded-nul M     attribute.value M or U     constant.no-value M
- *   constant.sparse U           graph.duplicate-value M      graph.undefined-value M graph.undefined-output M
- *   graph.no-outputs M          graph.inputs M               graph.output-count M       graph.cycle M
- * (core/graph) function.overload U         function.arity M             function.undefined-output M
- *   input.no-name M             input.no-type M              initializer.no-name M      initializer.type M
- *   initializer.sparse U        type.not-tensor U            shape.negative-dim M
- *   tensor.dtype M or U         tensor.string U              tensor.segment U           tensor.rank U
- *   tensor.negative-dim M       tensor.overflow M            tensor.size M              tensor.range M
- *   tensor.several-data M
- *   external-data.no-location M external-data.absolute M     external-data.escapes M
- * external-data.embedded-nul M external-data.missing M     external-data.unreadable M
- * external-data.not-a-file M external-data.offset M external-data.length M      external-data.past-end M
- * external-data.repeated-key M */
+ *   file           empty M, truncated M, not-onnx M, embedded-nul M, no-graph M
+ *   ir             missing M, version U
+ *   limit          file-bytes L, nodes L, nesting L, messages L, structure-bytes L, attributes L
+ *   opset          missing M, version U, repeated M
+ *   operator       domain U, unknown U, version M, arity M, missing-input M, no-type M, optional-value U, training U
+ *   attribute      unknown M, missing M, type M, repeated M, broadcast M, embedded-nul M, value M or U
+ *   constant       no-value M, sparse U
+ *   graph          duplicate-value M, undefined-value M, undefined-output M, no-outputs M, inputs M,
+ *                  output-count M, cycle M (from core/graph)
+ *   function       overload U, arity M, undefined-output M
+ *   input          no-name M, no-type M
+ *   initializer    no-name M, type M, sparse U
+ *   type           not-tensor U
+ *   shape          negative-dim M
+ *   tensor         dtype M or U, string U, segment U, rank U, negative-dim M, overflow M, size M, range M,
+ *                  several-data M
+ *   external-data  no-location M, repeated-key M, absolute M, escapes M, embedded-nul M, missing M, unreadable M,
+ *                  not-a-file M, offset M, length M, past-end M
+ * A rule's full name is "group.rule". Files that cannot be opened carry the rules of core/base. */
 #include "core/import/internal.h"
 
 #include <string.h>
@@ -137,6 +136,8 @@ ent_status ent_import_onnx(ent_arena *arena, const char *path, const ent_import_
     *out_files = NULL;
     ENT_TRY(begin(&importer, arena, path, options));
     ent_status status = import_model(&importer);
+    if (status) /* it may lie in scratch memory */
+        status = ent_status_make(arena, status->code, status->rule, status->place, "%s", status->text);
     ent_arena_destroy(importer.scratch);
     if (status) {
         ent_import_files_close(importer.files);
