@@ -261,7 +261,7 @@ static void release(void *data, void *pointer) {
 ent_status ent_import_wire_parse(ent_arena *arena, ent_arena *scratch, const char *path, ent_str bytes,
                                  const ProtobufCMessageDescriptor *descriptor, ent_import_wire_limits limits,
                                  ProtobufCMessage **out) {
-    ent_str copy;
+    ent_str copy = {0};
     ENT_TRY(ent_import_wire_read(arena, scratch, path, bytes, descriptor, limits, &copy));
     ProtobufCAllocator allocator = {allocate, release, scratch};
     *out = protobuf_c_message_unpack(descriptor, &allocator, copy.size, (const uint8_t *)copy.data);
