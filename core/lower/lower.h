@@ -14,7 +14,7 @@ typedef struct ent_lower_result {
 
 /* Compiles every region through its plugin and builds the program with its memory plan. A plugin's failure is no error status: it is
  * reported in failed_offer. plan_json goes into the program as it is. */
-ent_status ent_lower_program(const ent_plan *plan, const char *plan_json, uint32_t threads, ent_arena *arena,
+ent_status ent_lower_program(const ent_plan *plan, const char *plan_json, ent_arena *arena,
                              ent_lower_result *out);
 
 #endif

@@ -39,7 +39,6 @@ ent_status ent_negotiate_quotes(ent_negotiate_session *session, uint32_t device)
 void ent_negotiate_control(ent_negotiate_session *session);
 
 /* Message building over the session's arena. */
-void ent_negotiate_writer_init(ent_message_writer *writer, ent_arena *arena, uint32_t kind);
 void ent_negotiate_write_values(ent_message_writer *writer, const ent_module *module, const uint32_t *values, uint32_t count);
 void ent_negotiate_write_node(ent_message_writer *writer, const ent_module *module, uint32_t node);
 void ent_negotiate_write_overlay(ent_message_writer *writer, const ent_module *module, uint32_t overlay);

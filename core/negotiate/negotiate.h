@@ -3,6 +3,7 @@
 #ifndef ENT_NEGOTIATE_H
 #define ENT_NEGOTIATE_H
 
+#include "abi/ent_message.h"
 #include "core/capability/capability.h"
 #include "core/fusion/fusion.h"
 #include "core/graph/graph.h"
@@ -82,6 +83,8 @@ ent_status ent_negotiate_offers(ent_negotiate_session *session);
 ent_status ent_negotiate_award(ent_negotiate_session *session, const uint32_t *offers, uint32_t count, uint32_t *out_refused);
 /* Region message of an offer, as given to quote and compile: its leaves, attributes, overlays, ports and layouts. */
 ent_status ent_negotiate_region(const ent_negotiate_session *session, const ent_offer *offer, ent_arena *arena, ent_bytes *out);
+/* A message writer that grows in an arena, with a message of `kind` begun. */
+void ent_negotiate_writer_init(ent_message_writer *writer, ent_arena *arena, uint32_t kind);
 /* Node x device x reason table as text (golden). */
 const char *ent_negotiate_print(const ent_negotiate_session *session, ent_arena *arena);
 
