@@ -25,8 +25,13 @@ install_packages() {
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     say "Installing Debian packages: ${missing[*]}"
+    mkdir -p build
     as_root apt-get update -qq >&2
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends \
+        "${missing[@]}" >build/packages.log 2>&1 || {
+        tail -n 20 build/packages.log >&2
+        return 1
+    }
 }
 
 # python_environment FOLDER PACKAGE==VERSION...: a venv with these packages; a stamp makes the second call instant.
