@@ -8,6 +8,8 @@
 #include "core/base/base.h"
 
 #define ENT_PROGRAM_NONE 0xffffffffu
+/* An offset or frame size that no plan has settled: the runtime places memory when the symbols are known. */
+#define ENT_PROGRAM_UNSET INT64_MIN
 
 typedef struct ent_program_device {
     const char *name;      /* as in --device: "cpu", "cpu:avx2", "sim:nhwc16" */
@@ -52,7 +54,7 @@ typedef struct ent_program_value {
     ent_dim dims[ENT_MAX_RANK];
     ent_layout layout;
     ent_dim size_bytes;
-    ent_dim offset_bytes; /* TEMPORARY: in the arena of `device`; set by ent_program_plan_memory */
+    ent_dim offset_bytes; /* TEMPORARY: in its function's frame of `device`, or UNSET; see ent_program_plan_memory */
 } ent_program_value;
 
 typedef enum ent_program_step_kind {
@@ -84,11 +86,12 @@ typedef struct ent_program_function {
     const char *name;
     const ent_program_value *values;
     uint32_t value_count;
-    const uint32_t *inputs, *outputs; /* values of kind INPUT / OUTPUT (an output may also be an INPUT or CONSTANT passed through) */
+    const uint32_t *inputs;  /* values of kind INPUT, each once */
+    const uint32_t *outputs; /* values of kind OUTPUT; a value of another kind, or named a second time, is copied out at the end */
     uint32_t input_count, output_count;
     const ent_program_step *steps;
     uint32_t step_count;
-    const ent_dim *arena_bytes; /* per device: this function's own frame; callees' frames lie behind it */
+    const ent_dim *arena_bytes; /* per device: this function's own frame; callees' frames lie behind it. NULL: not planned yet */
 } ent_program_function;
 
 typedef struct ent_program_symbol {
@@ -115,6 +118,13 @@ typedef struct ent_program {
     uint64_t plan_json_bytes;
 } ent_program;
 
+/* The value whose storage `value` shares: itself unless it is an ALIAS. The function is verified (no circles). */
+static inline uint32_t ent_program_value_root(const ent_program_function *function, uint32_t value)
+{
+    while (function->values[value].kind == ENT_VALUE_ALIAS) value = function->values[value].index;
+    return value;
+}
+
 /* ---- checks, text form ---- */
 /* Every index, size and offset; used after building, parsing and loading a bundle (hostile input). */
 ent_status ent_program_verify(const ent_program *program, ent_arena *arena);
@@ -123,8 +133,7 @@ const char *ent_program_print(const ent_program *program, ent_arena *arena);
 ent_status ent_program_parse(ent_arena *arena, const char *file, const char *text, ent_program **out);
 
 /* ---- memory plan ---- */
-/* Places the TEMPORARY values of every function by lifetime: portfolio of orders with best fit, alignment 64. Static sizes get constant
- * offsets; with open symbols offsets stay unset and the runtime calls ent_memory_place per new shape. */
+/* One value to place. Values whose step ranges meet get disjoint bytes. */
 typedef struct ent_memory_item {
     uint32_t first, last; /* steps, inclusive */
     uint64_t size_bytes;
@@ -133,15 +142,28 @@ typedef struct ent_memory_item {
 typedef struct ent_memory_result {
     uint64_t peak_bytes, lower_bound_bytes; /* bound: largest sum of live sizes at a step */
 } ent_memory_result;
+/* Portfolio of orders with best fit, then a bounded search; see memory.c. Offsets are multiples of `alignment`, and so are the sizes that
+ * peak and bound count. Fails only when memory or the number range ends (code LIMIT). Repeatable: same items, same offsets. */
 ent_status ent_memory_place(ent_arena *scratch, ent_memory_item *items, uint32_t count, uint32_t alignment,
                             ent_memory_result *out);
+/* Places the TEMPORARY values of every function by lifetime, alignment 64, for every device whose temporaries have static sizes; on
+ * others offsets and frames become UNSET and the runtime calls ent_program_place per new shape. The program is verified; its
+ * functions are replaced by planned copies in the arena. out_total: summed over the devices that are planned. */
 ent_status ent_program_plan_memory(ent_program *program, ent_arena *arena, ent_memory_result *out_total);
-/* Lifetimes of a function's temporaries for device `device` (aliases extend their root); shared by compiler and runtime. */
+/* The same plan for one device with the symbols known, for the runtime: writes offsets into values[function] (copies of the functions'
+ * value arrays) and each function's frame into out_frames. out_total: main with everything it calls. expr_values may be NULL when
+ * ent_program_is_static. The program is verified. */
+ent_status ent_program_place(const ent_program *program, uint32_t device, const int64_t *expr_values, ent_arena *arena,
+                             ent_program_value *const *values, uint64_t *out_frames, ent_memory_result *out_total);
+/* No temporary on `device` has a size that depends on a symbol. */
+bool ent_program_is_static(const ent_program *program, uint32_t device);
+/* Lifetimes of a function's temporaries for device `device` (aliases extend their root, outputs live to the end; a value that no step
+ * uses has no item); shared by compiler and runtime. out_value_ids[i]: the value of item i. */
 ent_status ent_program_lifetimes(const ent_program *program, uint32_t function, uint32_t device, const int64_t *expr_values,
                                  ent_arena *arena, ent_memory_item **out_items, uint32_t **out_value_ids, uint32_t *out_count);
 
 /* ---- bundle file ---- */
-/* Layout in bundle.c's top comment: magic, format version, section table, XXH3 per section, 64-byte aligned constants. */
+/* Layout in bundle.h: magic, format version, section table, XXH3 per section, 64-byte aligned constants. */
 ent_status ent_program_save(const ent_program *program, ent_arena *arena, const char *path);
 typedef struct ent_bundle {
     ent_program *program; /* constants and blobs point into the map */

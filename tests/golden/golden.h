@@ -14,5 +14,6 @@ typedef struct golden_stage {
 } golden_stage;
 
 extern const golden_stage golden_stage_tile;
+extern const golden_stage golden_stage_program;
 
 #endif

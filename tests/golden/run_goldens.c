@@ -17,6 +17,7 @@
 /* Adding a stage: declare it in golden.h, define it in stage_NAME.c, name it here. */
 static const golden_stage *const stages[] = {
     &golden_stage_tile,
+    &golden_stage_program,
 };
 
 typedef struct golden {
