@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Outputs pushed to a list directly are seen at once in so many graphs, in the others by the next sort or inference. */
+#define MAX_WATCHED_GRAPHS 64u
+
 ent_module *ent_module_create(ent_arena *arena, const char *name)
 {
     ent_module *module = ent_arena_alloc(arena, sizeof *module);
@@ -48,6 +51,7 @@ uint32_t ent_module_add_graph(ent_module *module, const char *name, uint32_t own
     ent_order order = {ENT_ID_NONE, ENT_ID_NONE};
     ent_array_push(module->arena, &module->state->graph_order, order);
     ent_array_push(module->arena, &module->state->graph_marks, 0u);
+    ent_array_push(module->arena, &module->state->indexed_outputs, 0u);
     return id;
 }
 
@@ -145,10 +149,18 @@ void ent_graph_add_input(ent_module *module, uint32_t graph, uint32_t value)
     ent_array_push(module->arena, &module->graphs.items[graph].inputs, value);
 }
 
+void ent_graph_index_outputs(ent_module *module, uint32_t graph)
+{
+    const ent_graph *g = &module->graphs.items[graph];
+    uint32_t *indexed = &module->state->indexed_outputs.items[graph];
+    for (; *indexed < g->outputs.count; ++*indexed)
+        add_use(module, g->outputs.items[*indexed], ENT_USE_GRAPH | graph, *indexed);
+}
+
 void ent_graph_add_output(ent_module *module, uint32_t graph, uint32_t value)
 {
     ent_array_push(module->arena, &module->graphs.items[graph].outputs, value);
-    add_use(module, value, ENT_USE_GRAPH | graph, module->graphs.items[graph].outputs.count - 1);
+    ent_graph_index_outputs(module, graph);
 }
 
 void ent_graph_set_output(ent_module *module, uint32_t graph, uint32_t index, uint32_t value)
@@ -157,16 +169,11 @@ void ent_graph_set_output(ent_module *module, uint32_t graph, uint32_t index, ui
     add_use(module, value, ENT_USE_GRAPH | graph, index);
 }
 
-void ent_graph_index_outputs(ent_module *module, uint32_t graph)
-{
-    const ent_graph *g = &module->graphs.items[graph];
-    for (uint32_t i = 0; i < g->outputs.count; i++) add_use(module, g->outputs.items[i], ENT_USE_GRAPH | graph, i);
-}
-
 void ent_module_replace_value(ent_module *module, uint32_t from, uint32_t to)
 {
     struct ent_module_state *state = module->state;
     if (from == to) return;
+    for (uint32_t g = 0; g < module->graphs.count && g < MAX_WATCHED_GRAPHS; g++) ent_graph_index_outputs(module, g);
     uint32_t at = state->use_heads.items[from];
     state->use_heads.items[from] = 0;
     while (at) {

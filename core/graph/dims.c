@@ -321,6 +321,17 @@ static bool modulo(ent_module *module, const ent_polynomial *p, int64_t by, ent_
     return true;
 }
 
+/* Quotients by the same number compare as their numerators do. */
+static bool numerators(const ent_module *module, ent_dim a, ent_dim b, ent_polynomial *out_difference)
+{
+    if (a >= 0 || b >= 0) return false;
+    const ent_expr *x = &module->exprs.items[~a], *y = &module->exprs.items[~b];
+    ent_polynomial q;
+    return x->kind == ENT_EXPR_FLOORDIV && y->kind == ENT_EXPR_FLOORDIV && x->b == y->b &&
+           ent_polynomial_read(module, x->a, out_difference) && ent_polynomial_read(module, y->a, &q) &&
+           add_scaled(module, out_difference, &q, -1);
+}
+
 /* The smaller (or larger) of two when bounds settle it. */
 static bool pick(const ent_module *module, ent_dim a, ent_dim b, const ent_polynomial *difference, bool smaller, ent_dim *out)
 {
@@ -358,6 +369,8 @@ static bool canonical(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, e
     case ENT_EXPR_MOD: return constant_of(&q, &by) && modulo(module, &p, by, out);
     case ENT_EXPR_MIN:
     case ENT_EXPR_MAX:
+        r = p;
+        if (numerators(module, a, b, &r)) return pick(module, a, b, &r, kind == ENT_EXPR_MIN, out);
         r = p;
         return add_scaled(module, &r, &q, -1) && pick(module, a, b, &r, kind == ENT_EXPR_MIN, out);
     default: return false;

@@ -174,14 +174,16 @@ int64_t ent_value_elements(const ent_module *module, uint32_t value); /* -1 unle
 ent_status ent_graph_sort(ent_module *module, uint32_t graph);
 
 /* ---- text form, verifier, inference ---- */
-const char *ent_module_print(const ent_module *module, ent_arena *arena); /* constants over 64 bytes print as hash + seeded note */
-/* Reads what print writes. Constants printed as a hash only cannot be read back unless `constants` resolves them; goldens use
- * `constant f32[2,3] {1, 2, ...}`, `constant f32[8,8] fill 0.5` or `constant f32[64] random SEED STD` (a stated generator). */
+/* Constants over 64 bytes print as `fill`, as the `random` they came from, or as a hash. core/graph/parse.h has the syntax. */
+const char *ent_module_print(const ent_module *module, ent_arena *arena);
+/* Reads what print writes. Constants printed as a hash cannot be read back; goldens use `constant f32[2,3] {1, 2, ...}`,
+ * `constant f32[8,8] fill 0.5` or `constant f32[64] random SEED STD` (a stated generator). */
 ent_status ent_module_parse(ent_arena *arena, const char *file, const char *text, ent_module **out);
 ent_status ent_module_verify(const ent_module *module, ent_arena *arena);
 /* Infers dtypes and shapes of all graphs in order; errors (code MODEL) name node and rule. Existing dims of values are checked
- * for conflict; a fresh symbol is made for a data-dependent dim. Keeps going where rank is unknown only for control nodes'
- * outputs. */
+ * for conflict; a fresh symbol is made for a data-dependent dim. Where the rank of an input is unknown (branches that disagree,
+ * a Reshape to a shape of unknown length) the outputs of the node stay as they are; the verifier refuses that once frozen.
+ * Attributes that name an element type (to, output_dtype, stash_type, softmax_precision) hold ent_dtype numbers. */
 ent_status ent_module_infer(ent_module *module, ent_arena *scratch);
 /* Infers one node (used by rewrites after they add nodes). */
 ent_status ent_node_infer(ent_module *module, uint32_t node, ent_arena *scratch);

@@ -45,6 +45,7 @@ struct ent_module_state {
     ENT_ARRAY(uint32_t) use_heads; /* per value: 1 + index */
     ENT_ARRAY(ent_order) node_order;
     ENT_ARRAY(ent_order) graph_order;
+    ENT_ARRAY(uint32_t) indexed_outputs; /* per graph: how many outputs are entered among the uses */
     ENT_ARRAY(uint32_t) node_marks;  /* per node: local index while a graph is sorted */
     ENT_ARRAY(uint32_t) graph_marks; /* per graph: the last walk that visited it */
     uint32_t walk;
@@ -54,7 +55,7 @@ struct ent_module_state {
 /* build.c: slot of a use, NULL when the entry is stale. */
 uint32_t *ent_use_slot(const ent_module *module, const ent_use *use, uint32_t value);
 bool ent_graph_is_dead(const ent_module *module, uint32_t graph); /* its control node was removed */
-/* Enters the graph's outputs among the uses; harmless when they are there already. */
+/* Enters outputs that were pushed to the list directly among the uses. */
 void ent_graph_index_outputs(ent_module *module, uint32_t graph);
 /* Puts node into its graph's order before `before`, or last when NONE; it must not be in the order. */
 void ent_graph_order_insert(ent_module *module, uint32_t node, uint32_t before);
