@@ -1,0 +1,162 @@
+/* Fast-path patterns and their constraints. */
+#include "core/capability/reader.h"
+
+#include <string.h>
+
+static uint32_t find_op(const char *name) {
+    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
+        const ent_op_info *info = ent_op_info_get(op);
+        if (info && strcmp(info->name, name) == 0) return op;
+    }
+    return ENT_OP_NONE;
+}
+
+static const uint32_t *read_ops(ent_reader *reader, const char *field, uint32_t *out_count) {
+    uint32_t count = 0;
+    const char *const *names = ent_reader_texts(reader, field, &count);
+    uint32_t *ops = ent_arena_alloc(reader->arena, (count + 1) * sizeof *ops);
+    for (uint32_t i = 0; i < count; i++) {
+        ops[i] = find_op(names[i]);
+        if (ops[i] == ENT_OP_NONE)
+            ent_reader_fail(reader, field, "capability.op", "'%s' is no operator of abi/ent_ops.def",
+                            names[i]);
+    }
+    *out_count = count;
+    return ops;
+}
+
+static uint32_t read_class(ent_reader *reader, const char *field) {
+    static const char *const names[] = {"elementwise", "contraction", "window", "reduction", "movement"};
+    const char *name = ent_reader_text(reader, field, false, NULL);
+    for (uint32_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return i + 1;
+    if (name)
+        ent_reader_fail(reader, field, "capability.class",
+                        "'%s' is no class: elementwise, contraction, window, reduction, movement", name);
+    return ENT_CLASS_NONE;
+}
+
+static void read_node(ent_reader *reader, uint32_t index, ent_pattern_node *out) {
+    out->ops = read_ops(reader, "ops", &out->op_count);
+    out->op_class = read_class(reader, "class");
+    out->from =
+        (uint32_t)ent_reader_int(reader, "from", false, index ? index - 1 : 0, 0, index ? index - 1 : 0);
+    out->repeat_min = (uint32_t)ent_reader_int(reader, "repeat_min", false, 1, index ? 0 : 1, 16);
+    out->repeat_max = (uint32_t)ent_reader_int(reader, "repeat_max", false,
+                                               out->repeat_min > 1 ? out->repeat_min : 1, 1, 16);
+    if (!reader->status && (out->op_count == 0) == (out->op_class == ENT_CLASS_NONE))
+        ent_reader_fail(reader, "ops", "capability.pattern", "a pattern node names either ops or a class");
+    if (!reader->status && out->repeat_max < out->repeat_min)
+        ent_reader_fail(reader, "repeat_max", "capability.range", "must not be below repeat_min");
+}
+
+static uint32_t read_kind(ent_reader *reader) {
+    static const char *const names[] = {"dtype",        "rank",     "dim",     "attribute",
+                                        "attribute_is", "constant", "elements"};
+    const char *name = ent_reader_text(reader, "kind", true, "");
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return i + 1;
+    ent_reader_fail(reader, "kind", "capability.constraint",
+                    "'%s' is none of dtype, rank, dim, attribute, attribute_is, constant, elements", name);
+    return 0;
+}
+
+static void check_names(ent_reader *reader, const ent_constraint *c) {
+    bool wants_names = c->kind == ENT_CONSTRAINT_DTYPE || c->kind == ENT_CONSTRAINT_ATTR_IS;
+    bool wants_attribute = c->kind == ENT_CONSTRAINT_ATTR || c->kind == ENT_CONSTRAINT_ATTR_IS;
+    if (wants_names && c->name_count == 0)
+        ent_reader_fail(reader, "names", "capability.missing", "is required for this kind");
+    if (wants_attribute && !c->attr)
+        ent_reader_fail(reader, "attribute", "capability.missing", "is required for this kind");
+    for (uint32_t i = 0; c->kind == ENT_CONSTRAINT_DTYPE && i < c->name_count; i++) {
+        bool known = false;
+        for (uint32_t d = 1; d < ENT_DTYPE_COUNT; d++)
+            known |= strcmp(ent_dtype_name((ent_dtype)d), c->names[i]) == 0;
+        if (!known) ent_reader_fail(reader, "names", "capability.dtype", "'%s' is no dtype", c->names[i]);
+    }
+}
+
+static void read_constraint(ent_reader *reader, uint32_t node_count, ent_constraint *out) {
+    out->id = ent_reader_text(reader, "id", true, "");
+    out->kind = read_kind(reader);
+    out->node = (uint32_t)ent_reader_int(reader, "node", false, 0, 0, node_count ? node_count - 1 : 0);
+    out->is_output = ent_reader_bool(reader, "output", false);
+    out->port = (uint32_t)ent_reader_int(reader, "port", false, 0, 0, 1000);
+    out->axis = ent_reader_int(reader, "axis", false, 0, -ENT_MAX_RANK, ENT_MAX_RANK - 1);
+    out->multiple_of = ent_reader_int(reader, "multiple_of", false, 0, 0, INT32_MAX);
+    out->min = ent_reader_int(reader, "min", false, 0, INT32_MIN, INT64_C(1) << 52);
+    out->max = ent_reader_int(reader, "max", false, -1, -1, INT64_C(1) << 52);
+    out->attr = ent_reader_text(reader, "attribute", false, NULL);
+    out->names = ent_reader_texts(reader, "names", &out->name_count);
+    out->fix = ent_reader_text(reader, "fix", false, NULL);
+    check_names(reader, out);
+}
+
+static void read_layouts(ent_reader *reader, ent_pattern *out) {
+    out->layouts = ent_reader_texts(reader, "layouts", &out->layout_count);
+    for (uint32_t i = 0; i < out->layout_count; i++)
+        if (strcmp(out->layouts[i], "plain") != 0 && strcmp(out->layouts[i], "channels_last") != 0)
+            ent_reader_fail(reader, "layouts", "capability.layout", "'%s' is neither plain nor channels_last",
+                            out->layouts[i]);
+}
+
+static void read_cost(ent_reader *reader, ent_pattern *out) {
+    const cJSON *object = ent_reader_object(reader, "cost", true);
+    if (!object) return;
+    ent_reader cost;
+    ent_reader_open(&cost, reader->arena, reader->document,
+                    ent_arena_format(reader->arena, "%s/cost", reader->pointer), object);
+    out->cost.base_ns = ent_reader_number(&cost, "base_ns", true, 0, 0, 1e15);
+    out->cost.gflops = ent_reader_number(&cost, "gflops", false, 0, 0, 1e9);
+    out->cost.gbps = ent_reader_number(&cost, "gbps", false, 0, 0, 1e9);
+    ent_status status = ent_reader_finish(&cost);
+    if (status && !reader->status) reader->status = status;
+}
+
+static uint32_t read_word(ent_reader *reader, const char *field, const char *const *names,
+                          const uint32_t *values, uint32_t count) {
+    const char *name = ent_reader_text(reader, field, true, "");
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return values[i];
+    ent_reader_fail(reader, field, "capability.word", "'%s' is not known here", name);
+    return 0;
+}
+
+void ent_capability_read_pattern(ent_reader *reader, ent_pattern *out) {
+    static const char *const depths[] = {"graph", "region", "tile"}, *const tiers[] = {"native", "tuned",
+                                                                                       "generic", "emulated"};
+    static const uint32_t depth_values[] = {ENT_DEPTH_GRAPH, ENT_DEPTH_REGION, ENT_DEPTH_TILE},
+                          tier_values[] = {1, 2, 3, 4};
+    out->name = ent_reader_text(reader, "name", true, "");
+    out->depth = read_word(reader, "depth", depths, depth_values, 3);
+    out->tier = read_word(reader, "tier", tiers, tier_values, 4);
+    out->any_op = ent_reader_bool(reader, "any_op", false);
+    out->composites = read_ops(reader, "composites", &out->composite_count);
+    const cJSON *nodes = ent_reader_array(reader, "nodes", false, false), *item;
+    ent_pattern_node *list =
+        ent_arena_alloc(reader->arena, (nodes ? (size_t)cJSON_GetArraySize(nodes) + 1 : 1) * sizeof *list);
+    if (nodes) cJSON_ArrayForEach(item, nodes) {
+            ent_reader child;
+            ent_reader_item(reader, "nodes", out->node_count, item, &child);
+            read_node(&child, out->node_count, &list[out->node_count]);
+            if (ent_reader_finish(&child) && !reader->status) reader->status = child.status;
+            out->node_count++;
+        }
+    out->nodes = list;
+    const cJSON *constraints = ent_reader_array(reader, "constraints", false, false);
+    ent_constraint *rules = ent_arena_alloc(
+        reader->arena, (constraints ? (size_t)cJSON_GetArraySize(constraints) + 1 : 1) * sizeof *rules);
+    if (constraints) cJSON_ArrayForEach(item, constraints) {
+            ent_reader child;
+            ent_reader_item(reader, "constraints", out->constraint_count, item, &child);
+            read_constraint(&child, out->node_count, &rules[out->constraint_count++]);
+            if (ent_reader_finish(&child) && !reader->status) reader->status = child.status;
+        }
+    out->constraints = rules;
+    read_layouts(reader, out);
+    read_cost(reader, out);
+    if (!reader->status && !out->any_op && out->node_count == 0 && out->composite_count == 0)
+        ent_reader_fail(reader, "nodes", "capability.pattern", "a pattern needs nodes, composites or any_op");
+    if (!reader->status && out->node_count > 16)
+        ent_reader_fail(reader, "nodes", "capability.pattern", "at most 16 nodes");
+}
