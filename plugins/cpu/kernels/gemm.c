@@ -39,14 +39,13 @@ MICRO_KINDS(4, 4)
 MICRO_KINDS(5, 4)
 MICRO_KINDS(6, 4)
 MICRO_KINDS(2, 8)
-MICRO_KINDS(3, 8)
 #endif
 
 /* blocks[kind][rows - 1][log2 vectors]; NULL where the accumulators would not fit. */
 #if GEMM_ACCUMULATORS >= 24
 #define TABLE(kind)                                                                                               \
     {{kind##_1_1, kind##_1_2, kind##_1_4, kind##_1_8}, {kind##_2_1, kind##_2_2, kind##_2_4, kind##_2_8},          \
-     {kind##_3_1, kind##_3_2, kind##_3_4, kind##_3_8}, {kind##_4_1, kind##_4_2, kind##_4_4, NULL},                \
+     {kind##_3_1, kind##_3_2, kind##_3_4, NULL}, {kind##_4_1, kind##_4_2, kind##_4_4, NULL},                \
      {kind##_5_1, kind##_5_2, kind##_5_4, NULL},       {kind##_6_1, kind##_6_2, kind##_6_4, NULL}}
 #elif GEMM_ROWS == 6
 #define TABLE(kind)                                                                                               \
@@ -88,6 +87,17 @@ static shape choose(int kind, int64_t rows, int64_t left) {
     return (shape){kind, 0, left < VF_LANES ? left : VF_LANES};
 }
 
+/* Fetches a part of the next column block's slice of B into L2 while the current one is worked on: weights stream from
+ * L3 or memory, and each slice is only visited once for all row blocks. */
+static void prefetch_part(const gemm_block *block, int64_t part, int64_t parts) {
+    int64_t lines = block->k * (block->batch1 - block->batch0), stride = block->g->b_panel_stride;
+    int64_t panels = ent_cpu_panels(block->n), first = lines * part / parts, end = lines * (part + 1) / parts;
+    const float *b = block->b + block->batch0 * block->g->b_batch_stride + panels * stride;
+    for (int64_t p = 0; p < panels; p++, b += stride) {
+        for (int64_t line = first; line < end; line++) __builtin_prefetch(b + line * ENT_CPU_PANEL, 0, 2);
+    }
+}
+
 static void run_slice(gemm_block *block) {
     const ent_cpu_gemm *g = block->g;
     int kind = g->b_stride == 0 ? B_PACKED : B_PLAIN;
@@ -101,7 +111,9 @@ static void run_slice(gemm_block *block) {
         block->column0 = column;
         block->n = s.columns;
         block->row0 = 0;
+        bool prefetch = kind == B_PACKED && row_blocks > 1 && column + 2 * block->n <= g->n;
         for (int64_t i = 0; i < row_blocks; i++) {
+            if (prefetch) prefetch_part(block, i, row_blocks);
             int64_t rows = rows_low + (i < high_blocks);
             blocks[s.kind][rows - 1][s.log_vectors](block);
             block->row0 += rows;

@@ -108,6 +108,23 @@ ENT_INLINE void finish_whole(const gemm_block *block, vf acc[GEMM_ROWS][GEMM_MAX
     EACH_ROW_AND_VECTOR(vf_store(c[i] + v * VF_LANES, acc[i][v]))
 }
 
+/* One step of k: the B vectors once, each A element broadcast to all of them. */
+ENT_INLINE void gemm_step(vf acc[GEMM_ROWS][GEMM_MAX_VECTORS], const float *const *a, int64_t k, const float *b,
+                          int64_t panel_stride, vt tail, const int rows, const int vectors, const int kind) {
+    vf bv[GEMM_MAX_VECTORS];
+    ENT_UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const float *p = b + v * VF_LANES / ENT_CPU_PANEL * panel_stride + v * VF_LANES % ENT_CPU_PANEL;
+        bv[v] = kind == B_PLAIN_TAIL && v == vectors - 1 ? vf_load_first(p, tail) : vf_load(p);
+    }
+    ENT_UNROLL
+    for (int i = 0; i < rows; i++) {
+        vf x = vf_set1(a[i][k]);
+        ENT_UNROLL
+        for (int v = 0; v < vectors; v++) vf_accumulate(&acc[i][v], x, bv[v]);
+    }
+}
+
 /* rows, vectors and kind are constants in every instance, so that all loops but that over k are unrolled and acc
  * stays in registers. */
 ENT_INLINE void gemm_micro(const gemm_block *block, const int rows, const int vectors, const int kind) {
@@ -125,23 +142,20 @@ ENT_INLINE void gemm_micro(const gemm_block *block, const int rows, const int ve
     for (int64_t batch = block->batch0; batch < block->batch1; batch++) {
         const float *b = block->b + batch * g->b_batch_stride;
         const float *a[GEMM_ROWS];
+        int64_t k = 0;
         ENT_UNROLL
         for (int i = 0; i < rows; i++) a[i] = a_row_of(g, batch, block->row0 + i) + block->k0;
-        ENT_NO_UNROLL
-        for (int64_t k = 0; k < k_count; k++, b += step) {
-            vf bv[GEMM_MAX_VECTORS];
-            ENT_UNROLL
-            for (int v = 0; v < vectors; v++) {
-                const float *p = b + v * VF_LANES / ENT_CPU_PANEL * panel_stride + v * VF_LANES % ENT_CPU_PANEL;
-                bv[v] = kind == B_PLAIN_TAIL && v == vectors - 1 ? vf_load_first(p, tail) : vf_load(p);
-            }
-            ENT_UNROLL
-            for (int i = 0; i < rows; i++) {
-                vf x = vf_set1(a[i][k]);
+        /* Fewer instructions for each multiply-add leave slots to the other hardware thread of the core. */
+        if (kind == B_PACKED && ENT_ISA_LEVEL > 0 && vectors * VF_LANES <= ENT_CPU_PANEL) {
+            ENT_NO_UNROLL
+            for (; k + 4 <= k_count; k += 4, b += 4 * step) {
                 ENT_UNROLL
-                for (int v = 0; v < vectors; v++) acc[i][v] = vf_fma(x, bv[v], acc[i][v]);
+                for (int u = 0; u < 4; u++)
+                    gemm_step(acc, a, k + u, b + u * step, panel_stride, tail, rows, vectors, kind);
             }
         }
+        ENT_NO_UNROLL
+        for (; k < k_count; k++, b += step) gemm_step(acc, a, k, b, panel_stride, tail, rows, vectors, kind);
     }
     if (block->n >= vectors * VF_LANES) {
         finish_whole(block, acc, rows, vectors);

@@ -153,24 +153,43 @@ void ENT_ISA(ent_cpu_transpose)(const void *in, int64_t in_stride, void *out, in
     else transpose_squares(in, from, out, to, rows, columns, 8, SQUARE_8, square_8);
 }
 
-void ENT_ISA(ent_cpu_pack_b)(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, float *out,
-                             int64_t panel_stride) {
-    for (int64_t column = 0; column < n; column += ENT_CPU_PANEL, out += panel_stride) {
-        const float *from = b + column * n_stride;
-        int64_t width = n - column < ENT_CPU_PANEL ? n - column : ENT_CPU_PANEL;
-        if (width < ENT_CPU_PANEL) memset(out, 0, (size_t)(k * ENT_CPU_PANEL) * sizeof(float));
-        if (n_stride == 1) {
-            for (int64_t row = 0; row < k; row++)
-                memcpy(out + row * ENT_CPU_PANEL, from + row * k_stride,
-                       (size_t)(width == ENT_CPU_PANEL ? ENT_CPU_PANEL : width) * sizeof(float));
-        } else if (k_stride == 1) {
-            ENT_ISA(ent_cpu_transpose)(from, n_stride, out, ENT_CPU_PANEL, width, k, sizeof(float));
-        } else {
-            for (int64_t row = 0; row < k; row++) {
-                for (int64_t j = 0; j < width; j++)
-                    out[row * ENT_CPU_PANEL + j] = from[row * k_stride + j * n_stride];
+/* Rows of B are contiguous: whole panels, four at a time, so that each visit to a row reads several lines. */
+static void pack_rows(const float *b, int64_t k_stride, int64_t k, int64_t panels, float *out, int64_t panel_stride) {
+    for (int64_t p = 0; p < panels; p += 4) {
+        int64_t together = panels - p < 4 ? panels - p : 4;
+        for (int64_t row = 0; row < k; row++) {
+            const float *from = b + p * ENT_CPU_PANEL + row * k_stride;
+            float *to = out + p * panel_stride + row * ENT_CPU_PANEL;
+            for (int64_t i = 0; i < together; i++, from += ENT_CPU_PANEL, to += panel_stride) {
+                ENT_UNROLL
+                for (int v = 0; v < ENT_CPU_PANEL; v += VF_LANES) vf_store(to + v, vf_load(from + v));
             }
         }
+    }
+}
+
+/* One panel of `width` columns in any order, zeros in the rest. */
+static void pack_panel(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t width, float *out) {
+    if (width < ENT_CPU_PANEL) memset(out, 0, (size_t)(k * ENT_CPU_PANEL) * sizeof(float));
+    if (k_stride == 1) {
+        ENT_ISA(ent_cpu_transpose)(b, n_stride, out, ENT_CPU_PANEL, width, k, sizeof(float));
+        return;
+    }
+    for (int64_t row = 0; row < k; row++) {
+        for (int64_t j = 0; j < width; j++) out[row * ENT_CPU_PANEL + j] = b[row * k_stride + j * n_stride];
+    }
+}
+
+void ENT_ISA(ent_cpu_pack_b)(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, float *out,
+                             int64_t panel_stride) {
+    int64_t column = 0;
+    if (n_stride == 1) {
+        pack_rows(b, k_stride, k, n / ENT_CPU_PANEL, out, panel_stride);
+        column = n - n % ENT_CPU_PANEL;
+    }
+    for (; column < n; column += ENT_CPU_PANEL) {
+        int64_t width = n - column < ENT_CPU_PANEL ? n - column : ENT_CPU_PANEL;
+        pack_panel(b + column * n_stride, k_stride, n_stride, k, width, out + column / ENT_CPU_PANEL * panel_stride);
     }
 }
 

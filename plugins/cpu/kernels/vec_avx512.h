@@ -53,6 +53,14 @@ ENT_INLINE vf vf_div(vf a, vf b) {
 ENT_INLINE vf vf_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }
+/* *acc += a * b, in this very form: left to itself gcc overwrites a or b instead and then copies and spills. */
+ENT_INLINE void vf_accumulate(vf *acc, vf a, vf b) {
+#ifdef ENT_SIMULATED_AVX512
+    *acc = vf_fma(a, b, *acc);
+#else
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b));
+#endif
+}
 ENT_INLINE vf vf_max(vf a, vf b) {
     return _mm512_max_ps(a, b);
 }

@@ -52,6 +52,9 @@ ENT_INLINE vf vf_div(vf a, vf b) {
 ENT_INLINE vf vf_fma(vf a, vf b, vf c) {
     return _mm_add_ps(_mm_mul_ps(a, b), c);
 }
+ENT_INLINE void vf_accumulate(vf *acc, vf a, vf b) {
+    *acc = vf_fma(a, b, *acc);
+}
 ENT_INLINE vf vf_max(vf a, vf b) {
     return _mm_max_ps(a, b);
 }

@@ -24,7 +24,12 @@ ENT_INLINE void block(const ent_cpu_window *w, int64_t pixel, int64_t channel, i
     const int64_t offset = pixel * w->in_stride + channel, stride = w->in_stride;
     ENT_NO_UNROLL
     for (int64_t tap = 0; tap < w->taps; tap++) {
-        const float *in = w->in[tap] + offset;
+        /* Two opaque bases, each with its next two pixels in reach of an addressing mode; otherwise the compiler keeps
+         * an offset for each pixel and runs out of registers. */
+        const float *in[2];
+        in[0] = w->in[tap] + offset;
+        in[1] = in[0] + 3 * stride;
+        __asm__("" : "+r"(in[0]), "+r"(in[1]));
         ENT_UNROLL
         for (int v = 0; v < vectors; v++) {
             vf weight = vf_zero();
@@ -34,7 +39,7 @@ ENT_INLINE void block(const ent_cpu_window *w, int64_t pixel, int64_t channel, i
             }
             ENT_UNROLL
             for (int p = 0; p < pixels; p++) {
-                const float *x = in + p * stride + v * VF_LANES;
+                const float *x = in[p / 3] + p % 3 * stride + v * VF_LANES;
                 vf value = ragged ? vf_load_first(x, t) : vf_load(x);
                 if (op == ENT_CPU_WINDOW_DEPTHWISE) acc[p][v] = vf_fma(value, weight, acc[p][v]);
                 else if (op == ENT_CPU_WINDOW_MAX) acc[p][v] = vf_max(value, acc[p][v]);
@@ -42,15 +47,19 @@ ENT_INLINE void block(const ent_cpu_window *w, int64_t pixel, int64_t channel, i
             }
         }
     }
+    /* Copies, since the stores below could otherwise change *w as far as the compiler knows. */
+    const bool clip = w->clip;
+    const int64_t out_stride = w->out_stride;
+    float *out = w->out + pixel * out_stride + channel;
     vf lo = vf_set1(w->lo), hi = vf_set1(w->hi), scale = vf_set1(w->scale);
     ENT_UNROLL
     for (int p = 0; p < pixels; p++) {
         ENT_UNROLL
         for (int v = 0; v < vectors; v++) {
-            float *y = w->out + (pixel + p) * w->out_stride + channel + v * VF_LANES;
+            float *y = out + p * out_stride + v * VF_LANES;
             vf x = acc[p][v];
             if (op == ENT_CPU_WINDOW_SUM) x = vf_mul(x, scale);
-            if (w->clip) x = vf_clip(x, lo, hi);
+            if (clip) x = vf_clip(x, lo, hi);
             if (ragged) vf_store_first(y, t, x);
             else vf_store(y, x);
         }
