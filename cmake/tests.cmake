@@ -1,6 +1,6 @@
 # Every tests/unit/<prefix>_<topic>_test.c is a program of its own, run in the source folder. It is linked with what its prefix
-# names: a core folder and what that may use; a plugin's kernels with what plugins may use; abi or message: core/ops; any other
-# prefix: the whole core.
+# names: a core folder and what that may use; a plugin's kernels with what plugins may use; abi or message: core/host
+# and core/ops; any other prefix: the whole core.
 ent_pkg_config(ent_check check)
 set(ENT_TEST_ENVIRONMENT
   "ENTENTE_PLUGIN_PATH=${ENT_PLUGIN_OUTPUT_DIRECTORY}"
@@ -26,7 +26,7 @@ function(ent_test_libraries out name)
   if(prefix IN_LIST runtime_folders OR prefix IN_LIST compiler_folders)
     set(libraries ent_${prefix})
   elseif(prefix MATCHES "^(abi|message)$")
-    set(libraries ent_ops)
+    set(libraries ent_host ent_ops)
   elseif(EXISTS ${PROJECT_SOURCE_DIR}/plugins/${prefix})
     set(libraries ent_plugin_common ent_ops)
     foreach(kernels entente_${prefix}_kernels entente_${prefix}_kernels_simulated)
