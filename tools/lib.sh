@@ -2,7 +2,7 @@
 # Functions shared by dev, tools/check, .ci/run and tools/cleanroom. Sourced with the repository's root as working folder.
 
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libcjson-dev libprotobuf-c-dev protobuf-c-compiler
-    libonnx-dev libxxhash-dev libhwloc-dev libsimde-dev check python3 python3-venv ca-certificates)
+    libonnx-dev libxxhash-dev libsimde-dev check python3 python3-venv ca-certificates)
 CHECK_PACKAGES=(clang clang-format)
 TEST_PYTHON=(numpy==2.4.6 onnx==1.22.0 onnxruntime==1.32.0)
 PEER_PYTHON=(openvino==2026.4.1)
