@@ -3,7 +3,8 @@
  * Meaning (core/ops/tile_interpret.c is its definition in plain C):
  * - The grid is a list of axes; axis g has `extent` elements cut into tiles of `step`; instance variables hold the first
  *   element of the instance's tile: v[g] in {0, step, 2*step, ...} < extent. Instances are independent and may run in any order
- *   and in parallel; two instances never store to the same element.
+ *   and in parallel; two instances never store to the same element, and an instance loads from an OUTPUT or SCRATCH buffer only
+ *   elements that it stored itself before (the interpreter reports both).
  * - Tiles are mutable registers with a constant shape, dtype and memory space. Nothing is implied by a space but where the
  *   value is meant to stay; it prices and plans, it does not change meaning.
  * - The body is a flat list of operations; LOOP ... END nests. A loop's variable counts begin, begin+step, ... < end.

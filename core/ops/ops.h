@@ -81,8 +81,10 @@ const char *ent_ops_tile_opcode_name(uint32_t opcode);
  * waits). Any bytes in the arrays are safe. ENT_CODE_INVALID_ARGUMENT with "op 3 (mma): ..." in error otherwise. */
 ent_code ent_ops_tile_verify(const ent_tile_program *program, ent_ops_error *error);
 
-/* Runs every instance of a tile program, after ent_ops_tile_verify. buffers[i] is the host memory of program->buffers[i] (SCRATCH ones are allocated here
- * when NULL). symbols: one value per program symbol. */
+/* Runs every instance of a tile program, after ent_ops_tile_verify. buffers[i] is the host memory of program->buffers[i]
+ * (SCRATCH ones are allocated here when NULL). symbols: one value per program symbol. memory NULL: the default.
+ * ENT_CODE_INVALID_ARGUMENT also when instances get into each other's way: two store one element, or one loads from an output
+ * or scratch what it has not stored itself. */
 ent_code ent_ops_tile_interpret(const ent_tile_program *program, void *const *buffers, const int64_t *symbols,
                                 const ent_ops_memory *memory, ent_ops_error *error);
 

@@ -1,5 +1,6 @@
 /* Tile IR executed literally: one instance after another, one operation after another, one element after another. Sums are
- * kept in double (int64 for integers) within one operation and rounded to the tile's dtype at its end. */
+ * kept in double (int64 for integers) within one operation and rounded to the tile's dtype at its end. Instances may run in any
+ * order elsewhere, so what would depend on the order is an error here: every stored element remembers its instance. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,9 @@ typedef struct machine {
     bool *owned;  /* scratch buffers allocated here */
     void **tiles;
     uint32_t *ends; /* LOOP op -> its END */
+    uint32_t **writers; /* for output and scratch: 1 + the instance that stored an element, 0: none did */
+    uint32_t instance;  /* 1 for the first */
+    ent_code code;      /* of the run: not ENT_OK stops it */
     int64_t variables[ENT_TILE_MAX_VARIABLES];
 } machine;
 
@@ -132,6 +136,30 @@ static int64_t buffer_offset(const machine *m, const ent_tile_access *access, co
     return ent_layout_offset(&m->program->buffers[access->buffer].layout, dims, index);
 }
 
+/* Remembers the first fault of the run. */
+static void fault(machine *m, uint32_t buffer, int64_t element, const char *what)
+{
+    if (m->code != ENT_OK) return;
+    m->code = ENT_CODE_INVALID_ARGUMENT;
+    m->error->code = m->code;
+    snprintf(m->error->text, sizeof m->error->text, "element %lld of buffer %u %s", (long long)element, buffer, what);
+}
+
+/* An element that instances write may be read only by the one that wrote it. */
+static void check_read(machine *m, uint32_t buffer, int64_t element)
+{
+    if (!m->writers[buffer] || m->writers[buffer][element] == m->instance) return;
+    fault(m, buffer, element, m->writers[buffer][element] == 0 ? "is loaded before it is stored"
+                                                               : "is loaded by another instance than stored it");
+}
+
+static void check_write(machine *m, uint32_t buffer, int64_t element)
+{
+    uint32_t *writer = &m->writers[buffer][element];
+    if (*writer != 0 && *writer != m->instance) fault(m, buffer, element, "is stored by two instances");
+    *writer = m->instance;
+}
+
 static void run_load(machine *m, const ent_tile_op *op)
 {
     const ent_tile_access *access = &m->program->accesses[op->access];
@@ -139,6 +167,7 @@ static void run_load(machine *m, const ent_tile_op *op)
     int64_t position[ENT_TILE_MAX_RANK] = {0}, at = 0;
     do {
         int64_t from = buffer_offset(m, access, position);
+        if (from >= 0) check_read(m, access->buffer, from);
         put(m->tiles[op->dst], value->dtype, at++,
             from < 0 ? scalar_f64(op->f[0]) : get(m->buffers[access->buffer], value->dtype, from));
     } while (advance(value, position));
@@ -151,7 +180,10 @@ static void run_store(machine *m, const ent_tile_op *op)
     int64_t position[ENT_TILE_MAX_RANK] = {0}, at = 0;
     do {
         int64_t to = buffer_offset(m, access, position);
-        if (to >= 0) put(m->buffers[access->buffer], value->dtype, to, get(m->tiles[op->source[0]], value->dtype, at));
+        if (to >= 0) {
+            check_write(m, access->buffer, to);
+            put(m->buffers[access->buffer], value->dtype, to, get(m->tiles[op->source[0]], value->dtype, at));
+        }
         at++;
     } while (advance(value, position));
 }
@@ -328,8 +360,10 @@ static void run_grid(machine *m)
 {
     for (uint32_t g = 0; g < m->program->grid_count; g++)
         if (ent_dim_value(m->program->grid[g].extent, m->sizes) <= 0) return;
-    do run_instance(m);
-    while (next_instance(m));
+    do {
+        m->instance++;
+        run_instance(m);
+    } while (m->code == ENT_OK && next_instance(m));
 }
 
 /* ---- set-up ---- */
@@ -355,7 +389,12 @@ static ent_code set_up_buffer(machine *m, uint32_t index, void *given)
     int64_t bytes = ent_layout_bytes(&buffer->layout, buffer->dtype, dims);
     if (bytes < 0) return fail(m, ENT_CODE_INVALID_ARGUMENT, "a buffer's size overflows");
     m->buffers[index] = given;
-    if (given || bytes == 0) return ENT_OK;
+    if (bytes == 0) return ENT_OK;
+    if (buffer->role == ENT_ROLE_OUTPUT || buffer->role == ENT_ROLE_SCRATCH) {
+        m->writers[index] = take(m, (size_t)bytes / (ent_dtype_bits(buffer->dtype) / 8), sizeof **m->writers);
+        if (!m->writers[index]) return fail(m, ENT_CODE_OUT_OF_MEMORY, "no memory to watch a buffer");
+    }
+    if (given) return ENT_OK;
     if (buffer->role != ENT_ROLE_SCRATCH) return fail(m, ENT_CODE_INVALID_ARGUMENT, "a buffer has no memory");
     m->buffers[index] = take(m, (size_t)bytes, 1);
     m->owned[index] = true;
@@ -369,9 +408,11 @@ static ent_code set_up(machine *m, void *const *buffers, const int64_t *symbols)
     m->buffer_dims = take(m, p->buffer_count, ENT_MAX_RANK * sizeof *m->buffer_dims);
     m->buffers = take(m, p->buffer_count, sizeof *m->buffers);
     m->owned = take(m, p->buffer_count, sizeof *m->owned);
+    m->writers = take(m, p->buffer_count, sizeof *m->writers);
     m->tiles = take(m, p->value_count, sizeof *m->tiles);
     m->ends = take(m, p->op_count, sizeof *m->ends);
-    if (!m->sizes || !m->buffer_dims || !m->buffers || !m->owned || !m->tiles || !m->ends)
+    if (!m->sizes || !m->buffer_dims || !m->buffers || !m->owned || !m->writers || !m->tiles ||
+        !m->ends)
         return fail(m, ENT_CODE_OUT_OF_MEMORY, "no memory for the tables of a tile program");
     if (!ent_expr_evaluate(p->exprs, p->expr_count, symbols, p->symbol_count, m->sizes))
         return fail(m, ENT_CODE_INVALID_ARGUMENT, "a size expression overflows or divides by zero for these symbols");
@@ -392,6 +433,8 @@ static void tear_down(machine *m)
     for (uint32_t i = 0; m->tiles && i < m->program->value_count; i++) drop(m, m->tiles[i]);
     for (uint32_t i = 0; m->owned && m->buffers && i < m->program->buffer_count; i++)
         if (m->owned[i]) drop(m, m->buffers[i]);
+    for (uint32_t i = 0; m->writers && i < m->program->buffer_count; i++) drop(m, m->writers[i]);
+    drop(m, m->writers);
     drop(m, m->ends);
     drop(m, m->tiles);
     drop(m, m->owned);
@@ -414,5 +457,5 @@ ent_code ent_ops_tile_interpret(const ent_tile_program *program, void *const *bu
     code = set_up(&m, buffers, symbols);
     if (code == ENT_OK) run_grid(&m);
     tear_down(&m);
-    return code;
+    return code == ENT_OK ? m.code : code;
 }
