@@ -370,7 +370,7 @@ static bool canonical(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, e
     case ENT_EXPR_MIN:
     case ENT_EXPR_MAX:
         r = p;
-        if (numerators(module, a, b, &r)) return pick(module, a, b, &r, kind == ENT_EXPR_MIN, out);
+        if (numerators(module, a, b, &r) && pick(module, a, b, &r, kind == ENT_EXPR_MIN, out)) return true;
         r = p;
         return add_scaled(module, &r, &q, -1) && pick(module, a, b, &r, kind == ENT_EXPR_MIN, out);
     default: return false;

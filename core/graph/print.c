@@ -226,10 +226,15 @@ static void add_graph(printer *p, uint32_t id, const uint32_t *constants, uint32
 static uint32_t *group_constants(const ent_module *module, ent_arena *arena, uint32_t *starts)
 {
     uint32_t total = 0;
-    uint8_t *shown = ent_arena_alloc(arena, module->values.count);
+    uint8_t *shown = ent_arena_alloc(arena, module->values.count), *in_overlay = ent_arena_alloc(arena, module->values.count);
+    for (uint32_t i = 0; i < module->overlays.count; i++) {
+        const ent_overlay *overlay = &module->overlays.items[i];
+        for (uint32_t k = 0; k < overlay->input_count; k++)
+            if (overlay->inputs[k] < module->values.count) in_overlay[overlay->inputs[k]] = 1;
+    }
     for (uint32_t v = 0; v < module->values.count; v++) {
         const ent_value *value = &module->values.items[v];
-        shown[v] = value->constant && value->producer == ENT_ID_NONE && is_used(module, v);
+        shown[v] = value->constant && value->producer == ENT_ID_NONE && (in_overlay[v] || is_used(module, v));
         if (shown[v]) starts[value->graph + 1]++;
         total += shown[v];
     }
