@@ -124,6 +124,24 @@ static bool type_matches(const Onnx__AttributeProto *attribute, ent_attr_type ty
     return type != ENT_ATTR_GRAPH || attribute->g != NULL;
 }
 
+/* Attributes that name an element type hold ONNX numbers in a model and ent_dtype numbers in the graph IR. */
+static ent_status settle_dtype(ent_import_draft *draft, const char *name, ent_attr *attr) {
+    static const char *const names[] = {"to", "output_dtype", "precision", "stash_type", "softmax_precision"};
+    bool names_type = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        names_type = names_type || strcmp(names[i], name) == 0;
+    if (!names_type || (attr->i == 0 && strcmp(name, "to") != 0))
+        return NULL; /* 0: derived from the inputs */
+    bool fits = attr->i > 0 && attr->i <= INT32_MAX;
+    ent_dtype dtype = fits ? ent_import_dtype((int32_t)attr->i) : ENT_DTYPE_NONE;
+    if (dtype == ENT_DTYPE_NONE)
+        return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "attribute.value", draft->place,
+                               "attribute '%s' is %lld, which is no known data type", name,
+                               (long long)attr->i);
+    attr->i = (int64_t)dtype;
+    return NULL;
+}
+
 /* The graph itself is read when the node is added: until then the attribute's tensor field is unused and i is
  * unset. */
 static ent_status convert(ent_import_draft *draft, const Onnx__AttributeProto *from, const char *name,
@@ -133,7 +151,7 @@ static ent_status convert(ent_import_draft *draft, const Onnx__AttributeProto *f
     switch (type) {
     case ENT_ATTR_INT:
         *out = ent_attr_int(name, from->i);
-        return NULL;
+        return settle_dtype(draft, name, out);
     case ENT_ATTR_FLOAT:
         *out = ent_attr_float(name, (double)from->f);
         return NULL;
@@ -173,11 +191,10 @@ static ent_status convert(ent_import_draft *draft, const Onnx__AttributeProto *f
     }
 }
 
-static bool is_leftover(const char *op_type, const Onnx__AttributeProto *attribute) {
+static bool is_leftover(const char *op_type, const char *name, const Onnx__AttributeProto *attribute) {
     for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++) {
         const leftover *entry = &leftovers[i];
-        if (strcmp(entry->name, attribute->name) != 0 ||
-            (entry->op_type && strcmp(entry->op_type, op_type) != 0))
+        if (strcmp(entry->name, name) != 0 || (entry->op_type && strcmp(entry->op_type, op_type) != 0))
             continue;
         if (entry->value == ANY || (attribute->has_i && attribute->i == entry->value)) return true;
     }
@@ -191,7 +208,7 @@ static ent_status read_one(ent_import_draft *draft, const ent_import_form *form,
     const Onnx__AttributeProto *from = ent_import_attribute_resolve(draft->scope, attribute);
     if (!from) return NULL; /* an optional attribute of the function that its call left out */
     ent_attr_type type = type_in_form(form->attributes, name);
-    if (type == ENT_ATTR_NONE && is_leftover(form->name, attribute)) return NULL;
+    if (type == ENT_ATTR_NONE && is_leftover(form->name, name, attribute)) return NULL;
     if (type == ENT_ATTR_NONE && (strcmp(name, "broadcast") == 0 || strcmp(name, "axis") == 0) &&
         form->max_in == 2)
         return ent_status_make(

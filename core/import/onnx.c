@@ -15,21 +15,15 @@
  *   ir             missing M, version U
  *   limit          file-bytes L, nodes L, nesting L, messages L, structure-bytes L, attributes L
  *   opset          missing M, version U, repeated M
- *   operator       domain U, unknown U, version M, arity M, missing-input M, no-type M, optional-value U, training U
- *   attribute      unknown M, missing M, type M, repeated M, broadcast M, embedded-nul M, value M or U
- *   constant       no-value M, sparse U
- *   graph          duplicate-value M, undefined-value M, undefined-output M, no-outputs M, inputs M,
- *                  output-count M, cycle M (from core/graph)
- *   function       overload U, arity M, undefined-output M
- *   input          no-name M, no-type M
- *   initializer    no-name M, type M, sparse U
- *   type           not-tensor U
- *   shape          negative-dim M
- *   tensor         dtype M or U, string U, segment U, rank U, negative-dim M, overflow M, size M, range M,
- *                  several-data M
- *   external-data  no-location M, repeated-key M, absolute M, escapes M, embedded-nul M, missing M, unreadable M,
- *                  not-a-file M, offset M, length M, past-end M
- * A rule's full name is "group.rule". Files that cannot be opened carry the rules of core/base. */
+ *   operator       domain U, unknown U, version M, arity M, missing-input M, no-type M, optional-value U,
+ * training U attribute      unknown M, missing M, type M, repeated M, broadcast M, embedded-nul M, value M or
+ * U constant       no-value M, sparse U graph          duplicate-value M, undefined-value M, undefined-output
+ * M, no-outputs M, inputs M, output-count M, cycle M (from core/graph) function       overload U, arity M,
+ * undefined-output M input          no-name M, no-type M initializer    no-name M, type M, sparse U type
+ * not-tensor U shape          negative-dim M tensor         dtype M or U, string U, segment U, rank U,
+ * negative-dim M, overflow M, size M, range M, several-data M external-data  no-location M, repeated-key M,
+ * absolute M, escapes M, embedded-nul M, missing M, unreadable M, not-a-file M, offset M, length M, past-end
+ * M A rule's full name is "group.rule". Files that cannot be opened carry the rules of core/base. */
 #include "core/import/internal.h"
 
 #include <string.h>

@@ -58,8 +58,8 @@ static inline void put_value(bytes *graph, uint32_t field, const char *name, int
 }
 
 /* TensorProto with raw data; extra fields can be added by the caller before it is put somewhere. */
-static inline bytes make_tensor(const char *name, int dtype, size_t rank, const int64_t *dims, const void *raw,
-                                size_t raw_bytes) {
+static inline bytes make_tensor(const char *name, int dtype, size_t rank, const int64_t *dims,
+                                const void *raw, size_t raw_bytes) {
     bytes tensor = {0};
     for (size_t i = 0; i < rank; i++) put_number(&tensor, 1, dims[i]);
     put_number(&tensor, 2, dtype);

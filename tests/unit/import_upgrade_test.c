@@ -34,7 +34,8 @@ static const char *operators(void) {
     uint32_t at = 0, node;
     ent_text_init(&text, f.arena);
     while (ent_graph_next(f.module, 0, &at, &node))
-        ent_text_add(&text, "%s%s", text.size ? " " : "", ent_op_info_get(ent_module_node(f.module, node)->op)->name);
+        ent_text_add(&text, "%s%s", text.size ? " " : "",
+                     ent_op_info_get(ent_module_node(f.module, node)->op)->name);
     return text.data;
 }
 
@@ -81,8 +82,9 @@ static void expect_scalar(uint32_t input, double expected, uint32_t dtype) {
 }
 
 START_TEST(reduce_axes) {
-    static const char *const ops[] = {"ReduceSum",  "ReduceMean", "ReduceMax",       "ReduceMin",    "ReduceProd",
-                                      "ReduceL1",   "ReduceL2",   "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+    static const char *const ops[] = {"ReduceSum",    "ReduceMean",     "ReduceMax", "ReduceMin",
+                                      "ReduceProd",   "ReduceL1",       "ReduceL2",  "ReduceSumSquare",
+                                      "ReduceLogSum", "ReduceLogSumExp"};
     bytes node = make_node(ops[_i], "x", "y");
     add_ints(&node, "axes", 2, (const int64_t[]){1, -1});
     add_int(&node, "keepdims", 0);
@@ -253,7 +255,8 @@ static void upsample_with(const float *scales, const char *expected) {
     bytes node = make_node("Upsample", "x", "y");
     add_floats(&node, "scales", 4, scales);
     import_ok(&node, 8, expected);
-    ck_assert(ent_attrs_string_is(last_node()->attrs, "coordinate_transformation_mode", "half_pixel", "asymmetric"));
+    ck_assert(ent_attrs_string_is(last_node()->attrs, "coordinate_transformation_mode", "half_pixel",
+                                  "asymmetric"));
     ck_assert_uint_eq(last_node()->inputs[1], ENT_ID_NONE);
 }
 
@@ -271,7 +274,8 @@ END_TEST
 
 START_TEST(resize_10_shrinks) {
     const float scales[] = {1, 1, 0.5f, 0.5f};
-    bytes node = make_node("Resize", "x s", "y"), tensor = make_tensor("s", 1, 1, (const int64_t[]){4}, scales, 16);
+    bytes node = make_node("Resize", "x s", "y"),
+          tensor = make_tensor("s", 1, 1, (const int64_t[]){4}, scales, 16);
     put_bytes(&f.graph, 5, &tensor);
     import_ok(&node, 10, "Resize");
     ck_assert(ent_attrs_string_is(last_node()->attrs, "nearest_mode", "", "ceil"));
@@ -281,7 +285,8 @@ END_TEST
 
 START_TEST(resize_11_empty_tensors) {
     const float scales[] = {1, 1, 2, 2};
-    bytes node = make_node("Resize", "x r s", "y"), tensor = make_tensor("s", 1, 1, (const int64_t[]){4}, scales, 16);
+    bytes node = make_node("Resize", "x r s", "y"),
+          tensor = make_tensor("s", 1, 1, (const int64_t[]){4}, scales, 16);
     bytes empty = make_tensor("r", 1, 1, (const int64_t[]){0}, "", 0);
     put_bytes(&f.graph, 5, &tensor);
     put_bytes(&f.graph, 5, &empty);
@@ -294,7 +299,8 @@ END_TEST
 
 START_TEST(resize_11_half_pixel_for_nn) {
     const float scales[] = {1, 1, 2, 2};
-    bytes node = make_node("Resize", "x - s", "y"), tensor = make_tensor("s", 1, 1, (const int64_t[]){4}, scales, 16);
+    bytes node = make_node("Resize", "x - s", "y"),
+          tensor = make_tensor("s", 1, 1, (const int64_t[]){4}, scales, 16);
     put_bytes(&f.graph, 5, &tensor);
     add_string(&node, "coordinate_transformation_mode", "tf_half_pixel_for_nn");
     add_string(&node, "nearest_mode", "floor");
