@@ -68,6 +68,12 @@ typedef enum ent_ops_flag {
 /* NULL for an id outside the table. */
 const ent_ops_binding *ent_ops_binding_get(uint32_t op);
 
+/* dims.c */
+/* Arity, ranks and dtype of input 0; the binding of an operator that has a meaning. */
+ent_code ent_ops_check_inputs(ent_ops_call *call, const ent_ops_binding **out);
+/* Broadcasts dims into output's. */
+ent_code ent_ops_dims_merge(ent_ops_call *call, const int64_t *dims, uint32_t rank, ent_tensor *output);
+
 /* call.c: errors, scratch, reading inputs */
 /* Writes "Operator: text" into the error and returns code. */
 ent_code ent_ops_refuse(ent_ops_call *call, ent_code code, const char *format, ...)
@@ -94,7 +100,8 @@ ent_code ent_ops_axis(ent_ops_call *call, int64_t axis, uint32_t rank, uint32_t 
 void ent_ops_dims_copy(const ent_tensor *from, ent_tensor *to);
 /* Product of dims[from..to). */
 int64_t ent_ops_product(const int64_t *dims, uint32_t from, uint32_t to);
-/* A dtype-valued attribute, which holds an ent_dtype; `missing` when absent or 0. */
+/* A dtype-valued attribute (Cast's `to`, output_dtype): its value is ONNX's TensorProto.DataType number, as in the schemas that
+ * the operator table follows. `missing` when absent or 0; NONE for a number unknown here. */
 uint32_t ent_ops_attr_dtype(ent_attrs attrs, const char *name, uint32_t missing);
 
 /* access.c: runs of elements; offset and stride in physical elements */
