@@ -1,0 +1,141 @@
+/* Indexes over a partition problem, and its checks. */
+#include "core/partition/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Counting sort of (key, item) pairs into offsets and items. */
+typedef struct lists {
+    uint32_t *offsets;
+    uint32_t *items;
+} lists;
+
+static lists lists_make(ent_arena *arena, uint32_t keys) {
+    lists l = {ent_arena_alloc(arena, ((size_t)keys + 2) * sizeof(uint32_t)), NULL};
+    return l;
+}
+
+static void lists_close(ent_arena *arena, lists *l, uint32_t keys) {
+    for (uint32_t k = 0; k < keys; k++) l->offsets[k + 1] += l->offsets[k];
+    l->items = ent_arena_alloc(arena, ((size_t)l->offsets[keys] + 1) * sizeof(uint32_t));
+}
+
+static ent_status check_offer(ent_arena *arena, const ent_partition_problem *p, uint32_t o) {
+    const ent_partition_offer *offer = &p->offers[o];
+    bool good = offer->leaf_count > 0 && isfinite(offer->price_ns) && offer->price_ns >= 0;
+    for (uint32_t i = 0; i < offer->leaf_count && good; i++)
+        good = offer->leaves[i] < p->leaf_count && (i == 0 || offer->leaves[i] > offer->leaves[i - 1]);
+    for (uint32_t i = 0; i < offer->input_count && good; i++) good = offer->inputs[i].value < p->value_count;
+    for (uint32_t i = 0; i < offer->output_count && good; i++)
+        good = offer->outputs[i].value < p->value_count && offer->outputs[i].label < p->label_count;
+    if (good) return NULL;
+    return ent_status_make(
+        arena, ENT_ERROR_INTERNAL, "partition.problem", ent_arena_format(arena, "offer %u", o),
+        "an offer needs ascending leaves, known values, labelled outputs and a finite price");
+}
+
+static void index_leaves(ent_arena *arena, const ent_partition_problem *p, ent_partition_index *out) {
+    lists l = lists_make(arena, p->leaf_count);
+    double *share = ent_arena_alloc(arena, ((size_t)p->leaf_count + 1) * sizeof *share);
+    for (uint32_t i = 0; i < p->leaf_count; i++) share[i] = INFINITY;
+    for (uint32_t o = 0; o < p->offer_count; o++)
+        for (uint32_t i = 0; i < p->offers[o].leaf_count; i++) {
+            uint32_t leaf = p->offers[o].leaves[i];
+            l.offsets[leaf + 1]++;
+            share[leaf] = fmin(share[leaf], p->offers[o].price_ns / p->offers[o].leaf_count);
+        }
+    lists_close(arena, &l, p->leaf_count);
+    uint32_t *fill = ent_arena_copy(arena, l.offsets, ((size_t)p->leaf_count + 1) * sizeof *fill);
+    for (uint32_t o = 0; o < p->offer_count; o++)
+        for (uint32_t i = 0; i < p->offers[o].leaf_count; i++) l.items[fill[p->offers[o].leaves[i]]++] = o;
+    for (uint32_t i = 0; i < p->leaf_count; i++) out->share_total += isfinite(share[i]) ? share[i] : 0;
+    out->first_offers = l.offsets;
+    out->offers_by_leaf = l.items;
+    out->share = share;
+}
+
+static void add_label(uint32_t *items, uint32_t *count, uint32_t label) {
+    for (uint32_t i = 0; i < *count; i++)
+        if (items[i] == label) return;
+    items[(*count)++] = label;
+}
+
+/* Labels of each value in ascending order of first appearance. */
+static ent_status index_labels(ent_arena *arena, const ent_partition_problem *p, ent_partition_index *out) {
+    lists ports = lists_make(arena, p->value_count);
+    for (uint32_t v = 0; v < p->value_count; v++) ports.offsets[v + 1] = 2;
+    for (uint32_t o = 0; o < p->offer_count; o++) {
+        for (uint32_t i = 0; i < p->offers[o].input_count; i++)
+            ports.offsets[p->offers[o].inputs[i].value + 1]++;
+        for (uint32_t i = 0; i < p->offers[o].output_count; i++)
+            ports.offsets[p->offers[o].outputs[i].value + 1]++;
+    }
+    lists_close(arena, &ports, p->value_count);
+    uint32_t *counts = ent_arena_alloc(arena, ((size_t)p->value_count + 1) * sizeof *counts);
+    for (uint32_t v = 0; v < p->value_count; v++) {
+        if (p->values[v].initial_label != ENT_PARTITION_NONE)
+            add_label(ports.items + ports.offsets[v], &counts[v], p->values[v].initial_label);
+        if (p->values[v].final_label != ENT_PARTITION_NONE)
+            add_label(ports.items + ports.offsets[v], &counts[v], p->values[v].final_label);
+    }
+    for (uint32_t o = 0; o < p->offer_count; o++)
+        for (uint32_t i = 0; i < p->offers[o].input_count + p->offers[o].output_count; i++) {
+            const ent_partition_offer *offer = &p->offers[o];
+            const ent_partition_port *port =
+                i < offer->input_count ? &offer->inputs[i] : &offer->outputs[i - offer->input_count];
+            if (port->label != ENT_PARTITION_NONE)
+                add_label(ports.items + ports.offsets[port->value], &counts[port->value], port->label);
+        }
+    uint32_t *offsets = ent_arena_alloc(arena, ((size_t)p->value_count + 2) * sizeof *offsets), total = 0;
+    for (uint32_t v = 0; v < p->value_count; v++) {
+        if (counts[v] > 64)
+            return ent_status_make(arena, ENT_ERROR_LIMIT, "partition.labels",
+                                   ent_arena_format(arena, "value %u", v), "more than 64 forms of one value");
+        memmove(ports.items + total, ports.items + ports.offsets[v], counts[v] * sizeof(uint32_t));
+        offsets[v] = total;
+        total += counts[v];
+    }
+    offsets[p->value_count] = total;
+    out->label_offsets = offsets;
+    out->labels = ports.items;
+    return NULL;
+}
+
+/* Leaves for which some offer consumes a value: while one of them is unclaimed the value's forms matter. An
+ * offer's port says only that one of its leaves reads the value, so all its leaves count. */
+static void index_uses(ent_arena *arena, const ent_partition_problem *p, ent_partition_index *out) {
+    lists l = lists_make(arena, p->value_count);
+    for (uint32_t o = 0; o < p->offer_count; o++)
+        for (uint32_t i = 0; i < p->offers[o].input_count; i++)
+            l.offsets[p->offers[o].inputs[i].value + 1] += p->offers[o].leaf_count;
+    lists_close(arena, &l, p->value_count);
+    uint32_t *fill = ent_arena_copy(arena, l.offsets, ((size_t)p->value_count + 1) * sizeof *fill);
+    for (uint32_t o = 0; o < p->offer_count; o++)
+        for (uint32_t i = 0; i < p->offers[o].input_count; i++)
+            for (uint32_t k = 0; k < p->offers[o].leaf_count; k++)
+                l.items[fill[p->offers[o].inputs[i].value]++] = p->offers[o].leaves[k];
+    uint32_t *last = ent_arena_alloc(arena, ((size_t)p->value_count + 1) * sizeof *last);
+    for (uint32_t v = 0; v < p->value_count; v++)
+        for (uint32_t i = l.offsets[v]; i < l.offsets[v + 1]; i++)
+            if (l.items[i] + 1 > last[v]) last[v] = l.items[i] + 1;
+    out->use_offsets = l.offsets;
+    out->uses = l.items;
+    out->last_use = last;
+}
+
+ent_status ent_partition_index_make(ent_arena *arena, const ent_partition_problem *problem,
+                                    ent_partition_index *out) {
+    memset(out, 0, sizeof *out);
+    out->problem = problem;
+    for (uint32_t o = 0; o < problem->offer_count; o++) ENT_TRY(check_offer(arena, problem, o));
+    index_leaves(arena, problem, out);
+    ENT_TRY(index_labels(arena, problem, out));
+    index_uses(arena, problem, out);
+    return NULL;
+}
+
+uint32_t ent_partition_label_slot(const ent_partition_index *index, uint32_t value, uint32_t label) {
+    for (uint32_t i = index->label_offsets[value]; i < index->label_offsets[value + 1]; i++)
+        if (index->labels[i] == label) return i - index->label_offsets[value];
+    return ENT_PARTITION_NONE;
+}
