@@ -21,7 +21,7 @@ static float_format format_of(uint32_t dtype)
     case ENT_DTYPE_BF16: return (float_format){16, 7, 127, 0x7f7f, 0x7f80, 0x7fc0, true};
     case ENT_DTYPE_F8E4M3FN: return (float_format){8, 3, 7, 0x7e, 0, 0x7f, true};
     case ENT_DTYPE_F8E4M3FNUZ: return (float_format){8, 3, 8, 0x7f, 0, 0x80, false};
-    case ENT_DTYPE_F8E5M2: return (float_format){8, 2, 15, 0x7b, 0x7c, 0x7f, true};
+    case ENT_DTYPE_F8E5M2: return (float_format){8, 2, 15, 0x7b, 0x7c, 0x7e, true};
     case ENT_DTYPE_F8E5M2FNUZ: return (float_format){8, 2, 16, 0x7f, 0, 0x80, false};
     default: return (float_format){4, 1, 1, 0x7, 0, 0, true};
     }
@@ -83,7 +83,7 @@ uint32_t ent_ops_float_encode(uint32_t dtype, double value, bool saturate)
     uint32_t sign = signbit(value) ? 1u << (format.width - 1) : 0;
     if (isnan(value)) {
         if (!format.negative_zero) return format.nan;
-        return format.nan ? format.nan | sign : sign | format.largest;
+        return format.nan ? format.nan | sign : 0x8; /* no NaN: minus zero, as ONNX casts it */
     }
     uint64_t code = isinf(value) ? UINT64_MAX : round_code(value, &format);
     if (code > format.largest) {

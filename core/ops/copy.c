@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define TILE 16
+#define SHORT_RUN_BYTES 512
 
 typedef struct copy_plan {
     const uint8_t *from;
@@ -15,6 +16,7 @@ typedef struct copy_plan {
     ent_ops_copy_axis outer[ENT_OPS_COPY_AXES];
     uint32_t outer_count;
     ent_ops_copy_axis source_dense, inner; /* inner: dense in the target */
+    int64_t run_bytes;                     /* not 0: both strides move over runs of so many bytes */
 } copy_plan;
 
 static int64_t magnitude(int64_t value)
@@ -56,6 +58,13 @@ static uint32_t simplify(ent_ops_copy_axis *axes, uint32_t count)
         const type *source = (const type *)from;                                                                       \
         type *target = (type *)to;                                                                                     \
         int64_t step = d->from_stride, place = d->to_stride;                                                           \
+        if (place == 1 && d_count == TILE && s_count == TILE && s->from_stride == 1) {                                 \
+            type block[TILE][TILE]; /* whole lines in, whole lines out, even where rows share a cache set */           \
+            for (int64_t j = 0; j < TILE; j++)                                                                         \
+                for (int64_t i = 0; i < TILE; i++) block[i][j] = source[j * step + i];                                 \
+            for (int64_t i = 0; i < TILE; i++) memcpy(target + i * s->to_stride, block[i], sizeof block[i]);           \
+            return;                                                                                                    \
+        }                                                                                                              \
         if (place == 1 && d_count == TILE) {                                                                           \
             for (int64_t i = 0; i < s_count; i++)                                                                      \
                 for (int64_t j = 0; j < TILE; j++)                                                                     \
@@ -75,10 +84,26 @@ COPY_TILE(uint32_t, copy_tile_4)
 COPY_TILE(uint64_t, copy_tile_8)
 COPY_TILE(element16, copy_tile_16)
 
+/* A plane of short runs, in tiles. */
+static void copy_runs(const copy_plan *plan, const uint8_t *from, uint8_t *to)
+{
+    const ent_ops_copy_axis *s = &plan->source_dense, *d = &plan->inner;
+    int64_t size = plan->size_bytes;
+    size_t run = (size_t)plan->run_bytes;
+    for (int64_t j = 0; j < d->extent; j += TILE)
+        for (int64_t i = 0; i < s->extent; i++)
+            for (int64_t k = j; k < d->extent && k < j + TILE; k++)
+                memcpy(to + (i * s->to_stride + k * d->to_stride) * size, from + (i * s->from_stride + k * d->from_stride) * size, run);
+}
+
 static void copy_plane(const copy_plan *plan, const uint8_t *from, uint8_t *to)
 {
     const ent_ops_copy_axis *s = &plan->source_dense, *d = &plan->inner;
     int64_t size = plan->size_bytes;
+    if (plan->run_bytes > 0) {
+        copy_runs(plan, from, to);
+        return;
+    }
     if (s->extent == 1 && d->from_stride == 1 && d->to_stride == 1) {
         memcpy(to, from, (size_t)(d->extent * size));
         return;
@@ -119,6 +144,19 @@ static void copy_outer(const copy_plan *plan)
     }
 }
 
+/* The axis among axes[0..count) that steps least in the source, if less than `below`; UINT32_MAX if none. */
+static uint32_t nearest_in_source(const ent_ops_copy_axis *axes, uint32_t count, int64_t below)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t step = magnitude(axes[i].from_stride);
+        if (step == 0 || step >= below) continue;
+        below = step;
+        best = i;
+    }
+    return best;
+}
+
 void ent_ops_copy(const void *from, void *to, int64_t size_bytes, ent_ops_copy_axis *axes, uint32_t axis_count)
 {
     for (uint32_t i = 0; i < axis_count; i++)
@@ -126,17 +164,21 @@ void ent_ops_copy(const void *from, void *to, int64_t size_bytes, ent_ops_copy_a
     uint32_t count = simplify(axes, axis_count);
     copy_plan plan = {.from = from, .to = to, .size_bytes = size_bytes};
     plan.inner = plan.source_dense = (ent_ops_copy_axis){1, 1, 1};
-    uint32_t dense = UINT32_MAX;
-    if (count > 0) {
-        plan.inner = axes[count - 1];
-        if (plan.inner.from_stride != 1)
-            for (uint32_t i = 0; i + 1 < count; i++)
-                if (axes[i].from_stride != 0 && magnitude(axes[i].from_stride) < magnitude(plan.inner.from_stride) &&
-                    (dense == UINT32_MAX || magnitude(axes[i].from_stride) < magnitude(axes[dense].from_stride)))
-                    dense = i;
+    uint32_t dense = UINT32_MAX, left = count > 0 ? count - 1 : 0;
+    if (count > 0) plan.inner = axes[count - 1];
+    bool runs = count > 0 && plan.inner.from_stride == 1 && plan.inner.to_stride == 1;
+    if (!runs) {
+        dense = nearest_in_source(axes, left, magnitude(plan.inner.from_stride));
+    } else if (count > 2 && plan.inner.extent * size_bytes <= SHORT_RUN_BYTES) {
+        dense = nearest_in_source(axes, count - 2, magnitude(axes[count - 2].from_stride));
+        if (dense != UINT32_MAX) {
+            plan.run_bytes = plan.inner.extent * size_bytes;
+            plan.inner = axes[count - 2];
+            left = count - 2;
+        }
     }
     if (dense != UINT32_MAX) plan.source_dense = axes[dense];
-    for (uint32_t i = 0; i + 1 < count; i++)
+    for (uint32_t i = 0; i < left; i++)
         if (i != dense) plan.outer[plan.outer_count++] = axes[i];
     copy_outer(&plan);
 }

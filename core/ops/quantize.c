@@ -41,25 +41,20 @@ static ent_code scaling_resolve(ent_ops_call *call, scaling *s)
                                           (long long)block);
 }
 
-/* Index into scale and zero point. */
-static int64_t scale_index(const scaling *s, const int64_t *index)
+/* The value of the scale or the zero point that goes with an element of x. */
+static double shared_value(const scaling *s, const ent_tensor *tensor, const int64_t *index)
 {
-    if (s->block == 0) return 0;
-    if (s->scale->rank == 1) return index[s->axis] / s->block;
-    int64_t at = 0;
-    for (uint32_t i = 0; i < s->x->rank; i++)
-        at = at * s->scale->dims[i] + (i == s->axis ? index[i] / s->block : index[i]);
-    return at;
+    int64_t own[ENT_MAX_RANK] = {0};
+    for (uint32_t i = 0; s->block > 0 && i < tensor->rank; i++) {
+        uint32_t axis = tensor->rank == 1 ? s->axis : i;
+        own[i] = axis == s->axis ? index[axis] / s->block : index[axis];
+    }
+    return ent_ops_load_f64(tensor->data, tensor->dtype, ent_ops_offset(tensor, own));
 }
 
-/* The element offset of a zero point: sub-byte rows are padded, scales are not. */
 static double zero_point(const scaling *s, const int64_t *index)
 {
-    if (!s->zero_point) return 0;
-    int64_t own[ENT_MAX_RANK] = {0};
-    for (uint32_t i = 0; s->block > 0 && i < s->zero_point->rank; i++)
-        own[i] = s->zero_point->rank == 1 ? index[s->axis] / s->block : i == s->axis ? index[i] / s->block : index[i];
-    return ent_ops_load_f64(s->zero_point->data, s->zero_point->dtype, ent_ops_offset(s->zero_point, own));
+    return s->zero_point ? shared_value(s, s->zero_point, index) : 0;
 }
 
 static void bounds_of(uint32_t dtype, double *out_low, double *out_high)
@@ -85,7 +80,7 @@ static double quotient(const scaling *s, double x, double scale)
 static void quantize_element(const scaling *s, const int64_t *index, double low, double high)
 {
     double x = ent_ops_load_f64(s->x->data, s->x->dtype, ent_ops_offset(s->x, index));
-    double scale = ent_ops_load_f64(s->scale->data, s->scale->dtype, scale_index(s, index));
+    double scale = shared_value(s, s->scale, index);
     double q = quotient(s, x, scale);
     int64_t to = ent_ops_offset(s->y, index);
     if (ent_ops_dtype_in(s->y->dtype, ENT_OPS_FLOAT8 | ENT_OPS_BIT(ENT_DTYPE_F4E2M1))) {
@@ -100,7 +95,7 @@ static void quantize_element(const scaling *s, const int64_t *index, double low,
 static void dequantize_element(const scaling *s, const int64_t *index)
 {
     double x = ent_ops_load_f64(s->x->data, s->x->dtype, ent_ops_offset(s->x, index));
-    double scale = ent_ops_load_f64(s->scale->data, s->scale->dtype, scale_index(s, index));
+    double scale = shared_value(s, s->scale, index);
     ent_ops_store_f64(s->y->data, s->y->dtype, ent_ops_offset(s->y, index), (x - zero_point(s, index)) * scale);
 }
 
