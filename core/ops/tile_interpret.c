@@ -1,6 +1,7 @@
-/* Tile IR executed literally: one instance after another, one operation after another, one element after another. Sums are
- * kept in double (int64 for integers) within one operation and rounded to the tile's dtype at its end. Instances may run in any
- * order elsewhere, so what would depend on the order is an error here: every stored element remembers its instance. */
+/* Tile IR executed literally: one instance after another, one operation after another, one element after
+ * another. Sums are kept in double (int64 for integers) within one operation and rounded to the tile's dtype
+ * at its end. Instances may run in any order elsewhere, so what would depend on the order is an error here:
+ * every stored element remembers its instance. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,24 +17,22 @@ typedef struct machine {
     int64_t *sizes;       /* value of each expression */
     int64_t *buffer_dims; /* ENT_MAX_RANK a buffer */
     void **buffers;
-    bool *owned;  /* scratch buffers allocated here */
+    bool *owned; /* scratch buffers allocated here */
     void **tiles;
-    uint32_t *ends; /* LOOP op -> its END */
+    uint32_t *ends;     /* LOOP op -> its END */
     uint32_t **writers; /* for output and scratch: 1 + the instance that stored an element, 0: none did */
     uint32_t instance;  /* 1 for the first */
     ent_code code;      /* of the run: not ENT_OK stops it */
     int64_t variables[ENT_TILE_MAX_VARIABLES];
 } machine;
 
-static ent_code fail(machine *m, ent_code code, const char *text)
-{
+static ent_code fail(machine *m, ent_code code, const char *text) {
     m->error->code = code;
     snprintf(m->error->text, sizeof m->error->text, "%s", text);
     return code;
 }
 
-static void *take(machine *m, size_t count, size_t size_bytes)
-{
+static void *take(machine *m, size_t count, size_t size_bytes) {
     if (size_bytes != 0 && count > (SIZE_MAX / 2) / size_bytes) return NULL;
     size_t bytes = count * size_bytes > 0 ? count * size_bytes : 1;
     void *memory = m->memory->allocate(m->memory->context, bytes);
@@ -41,8 +40,7 @@ static void *take(machine *m, size_t count, size_t size_bytes)
     return memory;
 }
 
-static void drop(machine *m, void *memory)
-{
+static void drop(machine *m, void *memory) {
     if (memory) m->memory->release(m->memory->context, memory);
 }
 
@@ -55,36 +53,36 @@ typedef struct scalar {
     int64_t i;
 } scalar;
 
-static scalar get(const void *data, uint32_t dtype, int64_t at)
-{
+static scalar get(const void *data, uint32_t dtype, int64_t at) {
     scalar s = {ent_ops_dtype_is_float(dtype), 0, 0};
-    if (s.is_float) s.f = ent_ops_load_f64(data, dtype, at);
-    else s.i = ent_ops_load_i64(data, dtype, at);
+    if (s.is_float)
+        s.f = ent_ops_load_f64(data, dtype, at);
+    else
+        s.i = ent_ops_load_i64(data, dtype, at);
     return s;
 }
 
 /* C leaves the conversion of what does not fit undefined; this is what x86 does. */
-static int64_t to_i64(double x)
-{
+static int64_t to_i64(double x) {
     return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
 }
 
-static void put(void *data, uint32_t dtype, int64_t at, scalar s)
-{
-    if (dtype == ENT_DTYPE_BOOL) ent_ops_store_i64(data, dtype, at, s.is_float ? s.f != 0 : s.i != 0);
-    else if (ent_ops_dtype_is_float(dtype)) ent_ops_store_f64(data, dtype, at, s.is_float ? s.f : (double)s.i);
-    else ent_ops_store_i64(data, dtype, at, s.is_float ? to_i64(s.f) : s.i);
+static void put(void *data, uint32_t dtype, int64_t at, scalar s) {
+    if (dtype == ENT_DTYPE_BOOL)
+        ent_ops_store_i64(data, dtype, at, s.is_float ? s.f != 0 : s.i != 0);
+    else if (ent_ops_dtype_is_float(dtype))
+        ent_ops_store_f64(data, dtype, at, s.is_float ? s.f : (double)s.i);
+    else
+        ent_ops_store_i64(data, dtype, at, s.is_float ? to_i64(s.f) : s.i);
 }
 
-static scalar scalar_f64(double value)
-{
+static scalar scalar_f64(double value) {
     scalar s = {true, value, 0};
     return s;
 }
 
 /* Steps a row-major position; false after the last one. */
-static bool advance(const ent_tile_value *value, int64_t *position)
-{
+static bool advance(const ent_tile_value *value, int64_t *position) {
     for (uint32_t a = value->rank; a-- > 0;) {
         if (++position[a] < value->shape[a]) return true;
         position[a] = 0;
@@ -93,8 +91,7 @@ static bool advance(const ent_tile_value *value, int64_t *position)
 }
 
 /* Element of a tile at a position of a tile it broadcasts to. */
-static int64_t broadcast_offset(const ent_tile_value *value, const int64_t *position)
-{
+static int64_t broadcast_offset(const ent_tile_value *value, const int64_t *position) {
     int64_t offset = 0;
     for (uint32_t a = 0; a < value->rank; a++)
         offset = offset * value->shape[a] + (value->shape[a] == 1 ? 0 : position[a]);
@@ -104,8 +101,8 @@ static int64_t broadcast_offset(const ent_tile_value *value, const int64_t *posi
 /* ---- moves ---- */
 
 /* The coordinate of one buffer dimension; false when the element counts as outside. */
-static bool coordinate(const machine *m, const ent_tile_index *x, int64_t extent, const int64_t *position, int64_t *out)
-{
+static bool coordinate(const machine *m, const ent_tile_index *x, int64_t extent, const int64_t *position,
+                       int64_t *out) {
     int64_t sum = x->base, product = 0;
     for (uint32_t t = 0; t < x->term_count; t++)
         if (__builtin_mul_overflow(x->terms[t].coefficient, m->variables[x->terms[t].variable], &product) ||
@@ -118,7 +115,8 @@ static bool coordinate(const machine *m, const ent_tile_index *x, int64_t extent
     int64_t at = ent_expr_floordiv(sum, x->divisor);
     if (x->gather != ENT_TILE_NONE) {
         const ent_tile_value *value = &m->program->values[x->gather];
-        int64_t moved = ent_ops_load_i64(m->tiles[x->gather], value->dtype, broadcast_offset(value, position));
+        int64_t moved =
+            ent_ops_load_i64(m->tiles[x->gather], value->dtype, broadcast_offset(value, position));
         if (__builtin_add_overflow(at, moved, &at)) return false;
     }
     *out = at;
@@ -127,8 +125,7 @@ static bool coordinate(const machine *m, const ent_tile_index *x, int64_t extent
 }
 
 /* Element offset in the buffer for a tile position; -1: outside. */
-static int64_t buffer_offset(const machine *m, const ent_tile_access *access, const int64_t *position)
-{
+static int64_t buffer_offset(const machine *m, const ent_tile_access *access, const int64_t *position) {
     const int64_t *dims = &m->buffer_dims[(size_t)access->buffer * ENT_MAX_RANK];
     int64_t index[ENT_MAX_RANK] = {0};
     for (uint32_t d = 0; d < access->rank; d++)
@@ -137,31 +134,29 @@ static int64_t buffer_offset(const machine *m, const ent_tile_access *access, co
 }
 
 /* Remembers the first fault of the run. */
-static void fault(machine *m, uint32_t buffer, int64_t element, const char *what)
-{
+static void fault(machine *m, uint32_t buffer, int64_t element, const char *what) {
     if (m->code != ENT_OK) return;
     m->code = ENT_CODE_INVALID_ARGUMENT;
     m->error->code = m->code;
-    snprintf(m->error->text, sizeof m->error->text, "element %lld of buffer %u %s", (long long)element, buffer, what);
+    snprintf(m->error->text, sizeof m->error->text, "element %lld of buffer %u %s", (long long)element,
+             buffer, what);
 }
 
 /* An element that instances write may be read only by the one that wrote it. */
-static void check_read(machine *m, uint32_t buffer, int64_t element)
-{
+static void check_read(machine *m, uint32_t buffer, int64_t element) {
     if (!m->writers[buffer] || m->writers[buffer][element] == m->instance) return;
-    fault(m, buffer, element, m->writers[buffer][element] == 0 ? "is loaded before it is stored"
-                                                               : "is loaded by another instance than stored it");
+    fault(m, buffer, element,
+          m->writers[buffer][element] == 0 ? "is loaded before it is stored"
+                                           : "is loaded by another instance than stored it");
 }
 
-static void check_write(machine *m, uint32_t buffer, int64_t element)
-{
+static void check_write(machine *m, uint32_t buffer, int64_t element) {
     uint32_t *writer = &m->writers[buffer][element];
     if (*writer != 0 && *writer != m->instance) fault(m, buffer, element, "is stored by two instances");
     *writer = m->instance;
 }
 
-static void run_load(machine *m, const ent_tile_op *op)
-{
+static void run_load(machine *m, const ent_tile_op *op) {
     const ent_tile_access *access = &m->program->accesses[op->access];
     const ent_tile_value *value = &m->program->values[op->dst];
     int64_t position[ENT_TILE_MAX_RANK] = {0}, at = 0;
@@ -173,8 +168,7 @@ static void run_load(machine *m, const ent_tile_op *op)
     } while (advance(value, position));
 }
 
-static void run_store(machine *m, const ent_tile_op *op)
-{
+static void run_store(machine *m, const ent_tile_op *op) {
     const ent_tile_access *access = &m->program->accesses[op->access];
     const ent_tile_value *value = &m->program->values[op->source[0]];
     int64_t position[ENT_TILE_MAX_RANK] = {0}, at = 0;
@@ -190,15 +184,13 @@ static void run_store(machine *m, const ent_tile_op *op)
 
 /* ---- arithmetic ---- */
 
-static void run_fill(machine *m, const ent_tile_op *op)
-{
+static void run_fill(machine *m, const ent_tile_op *op) {
     const ent_tile_value *value = &m->program->values[op->dst];
     for (int64_t i = 0; i < ent_ops_tile_elements(value); i++)
         put(m->tiles[op->dst], value->dtype, i, scalar_f64(op->f[0]));
 }
 
-static void run_mma(machine *m, const ent_tile_op *op)
-{
+static void run_mma(machine *m, const ent_tile_op *op) {
     const ent_tile_value *av = &m->program->values[op->source[0]], *bv = &m->program->values[op->source[1]];
     const ent_tile_value *dv = &m->program->values[op->dst];
     const void *a = m->tiles[op->source[0]], *b = m->tiles[op->source[1]];
@@ -212,16 +204,17 @@ static void run_mma(machine *m, const ent_tile_op *op)
             for (int64_t k = 0; k < depth; k++) {
                 int64_t b_at = transposed ? c * depth + k : k * columns + c;
                 if (sum.is_float)
-                    sum.f += ent_ops_load_f64(a, av->dtype, r * depth + k) * ent_ops_load_f64(b, bv->dtype, b_at);
+                    sum.f +=
+                        ent_ops_load_f64(a, av->dtype, r * depth + k) * ent_ops_load_f64(b, bv->dtype, b_at);
                 else
-                    sum.i += ent_ops_load_i64(a, av->dtype, r * depth + k) * ent_ops_load_i64(b, bv->dtype, b_at);
+                    sum.i +=
+                        ent_ops_load_i64(a, av->dtype, r * depth + k) * ent_ops_load_i64(b, bv->dtype, b_at);
             }
             put(dst, dv->dtype, r * columns + c, sum);
         }
 }
 
-static void run_map(machine *m, const ent_tile_op *op)
-{
+static void run_map(machine *m, const ent_tile_op *op) {
     const ent_tile_value *dv = &m->program->values[op->dst];
     int64_t position[ENT_TILE_MAX_RANK] = {0}, at = 0;
     do {
@@ -234,23 +227,25 @@ static void run_map(machine *m, const ent_tile_op *op)
         if (op->kind == ENT_MAP_SELECT) {
             r = s[0].i != 0 ? s[1] : s[2];
         } else if (op->kind != ENT_MAP_COPY) {
-            if (r.is_float) r.f = ent_ops_map_f64(op->kind, op->f, s[0].f, s[1].f, s[2].f);
-            else r.i = ent_ops_map_i64(op->kind, op->f, s[0].i, s[1].i, s[2].i);
+            if (r.is_float)
+                r.f = ent_ops_map_f64(op->kind, op->f, s[0].f, s[1].f, s[2].f);
+            else
+                r.i = ent_ops_map_i64(op->kind, op->f, s[0].i, s[1].i, s[2].i);
         }
         put(m->tiles[op->dst], dv->dtype, at++, r);
     } while (advance(dv, position));
 }
 
-static scalar reduce_step(uint32_t kind, scalar a, scalar b)
-{
+static scalar reduce_step(uint32_t kind, scalar a, scalar b) {
     static const uint32_t map[] = {0, ENT_MAP_ADD, ENT_MAP_MAX, ENT_MAP_MIN, ENT_MAP_MUL};
-    if (a.is_float) a.f = ent_ops_map_f64(map[kind], NULL, a.f, b.f, 0);
-    else a.i = ent_ops_map_i64(map[kind], NULL, a.i, b.i, 0);
+    if (a.is_float)
+        a.f = ent_ops_map_f64(map[kind], NULL, a.f, b.f, 0);
+    else
+        a.i = ent_ops_map_i64(map[kind], NULL, a.i, b.i, 0);
     return a;
 }
 
-static void run_reduce(machine *m, const ent_tile_op *op)
-{
+static void run_reduce(machine *m, const ent_tile_op *op) {
     const ent_tile_value *sv = &m->program->values[op->source[0]], *dv = &m->program->values[op->dst];
     ent_tile_value inner = *sv; /* the part of the source that one result element covers */
     for (uint32_t a = 0; a < sv->rank; a++)
@@ -270,15 +265,13 @@ static void run_reduce(machine *m, const ent_tile_op *op)
     } while (advance(dv, outer_position));
 }
 
-static void run_reshape(machine *m, const ent_tile_op *op)
-{
+static void run_reshape(machine *m, const ent_tile_op *op) {
     const ent_tile_value *value = &m->program->values[op->dst];
     memcpy(m->tiles[op->dst], m->tiles[op->source[0]],
            (size_t)ent_ops_tile_elements(value) * (ent_dtype_bits(value->dtype) / 8));
 }
 
-static void run_permute(machine *m, const ent_tile_op *op)
-{
+static void run_permute(machine *m, const ent_tile_op *op) {
     const ent_tile_value *sv = &m->program->values[op->source[0]], *dv = &m->program->values[op->dst];
     int64_t position[ENT_TILE_MAX_RANK] = {0}, source[ENT_TILE_MAX_RANK] = {0}, at = 0;
     do {
@@ -288,8 +281,7 @@ static void run_permute(machine *m, const ent_tile_op *op)
     } while (advance(dv, position));
 }
 
-static void run_iota(machine *m, const ent_tile_op *op)
-{
+static void run_iota(machine *m, const ent_tile_op *op) {
     const ent_tile_value *dv = &m->program->values[op->dst];
     int64_t position[ENT_TILE_MAX_RANK] = {0}, at = 0;
     uint64_t start = (uint64_t)to_i64(op->f[0]);
@@ -304,39 +296,60 @@ static void run_iota(machine *m, const ent_tile_op *op)
 
 /* ---- control ---- */
 
-static void run_op(machine *m, const ent_tile_op *op)
-{
+static void run_op(machine *m, const ent_tile_op *op) {
     switch (op->opcode) {
     case ENT_TILE_LOAD:
-    case ENT_TILE_COPY: run_load(m, op); break; /* the verifier saw that nobody looks before the wait */
-    case ENT_TILE_STORE: run_store(m, op); break;
-    case ENT_TILE_FILL: run_fill(m, op); break;
-    case ENT_TILE_MMA: run_mma(m, op); break;
-    case ENT_TILE_MAP: run_map(m, op); break;
-    case ENT_TILE_REDUCE: run_reduce(m, op); break;
-    case ENT_TILE_RESHAPE: run_reshape(m, op); break;
-    case ENT_TILE_PERMUTE: run_permute(m, op); break;
-    case ENT_TILE_IOTA: run_iota(m, op); break;
-    default: break;
+    case ENT_TILE_COPY:
+        run_load(m, op);
+        break; /* the verifier saw that nobody looks before the wait */
+    case ENT_TILE_STORE:
+        run_store(m, op);
+        break;
+    case ENT_TILE_FILL:
+        run_fill(m, op);
+        break;
+    case ENT_TILE_MMA:
+        run_mma(m, op);
+        break;
+    case ENT_TILE_MAP:
+        run_map(m, op);
+        break;
+    case ENT_TILE_REDUCE:
+        run_reduce(m, op);
+        break;
+    case ENT_TILE_RESHAPE:
+        run_reshape(m, op);
+        break;
+    case ENT_TILE_PERMUTE:
+        run_permute(m, op);
+        break;
+    case ENT_TILE_IOTA:
+        run_iota(m, op);
+        break;
+    default:
+        break;
     }
 }
 
-static void run_instance(machine *m)
-{
+static void run_instance(machine *m) {
     uint32_t loops[MAX_DEPTH], depth = 0;
     for (uint32_t at = 0; at < m->program->op_count; at++) {
         const ent_tile_op *op = &m->program->ops[at];
         if (op->opcode == ENT_TILE_LOOP) {
             m->variables[op->variable] = ent_dim_value(op->begin, m->sizes);
-            if (m->variables[op->variable] < ent_dim_value(op->end, m->sizes)) loops[depth++] = at;
-            else at = m->ends[at];
+            if (m->variables[op->variable] < ent_dim_value(op->end, m->sizes))
+                loops[depth++] = at;
+            else
+                at = m->ends[at];
         } else if (op->opcode == ENT_TILE_END) {
             const ent_tile_op *loop = &m->program->ops[loops[depth - 1]];
             int64_t *variable = &m->variables[loop->variable];
             bool more = !__builtin_add_overflow(*variable, loop->step, variable) &&
                         *variable < ent_dim_value(loop->end, m->sizes);
-            if (more) at = loops[depth - 1];
-            else depth--;
+            if (more)
+                at = loops[depth - 1];
+            else
+                depth--;
         } else {
             run_op(m, op);
         }
@@ -344,8 +357,7 @@ static void run_instance(machine *m)
 }
 
 /* Next instance, last grid axis fastest; false after the last. */
-static bool next_instance(machine *m)
-{
+static bool next_instance(machine *m) {
     for (uint32_t g = m->program->grid_count; g-- > 0;) {
         int64_t extent = ent_dim_value(m->program->grid[g].extent, m->sizes);
         if (!__builtin_add_overflow(m->variables[g], m->program->grid[g].step, &m->variables[g]) &&
@@ -356,8 +368,7 @@ static bool next_instance(machine *m)
     return false;
 }
 
-static void run_grid(machine *m)
-{
+static void run_grid(machine *m) {
     for (uint32_t g = 0; g < m->program->grid_count; g++)
         if (ent_dim_value(m->program->grid[g].extent, m->sizes) <= 0) return;
     do {
@@ -368,8 +379,7 @@ static void run_grid(machine *m)
 
 /* ---- set-up ---- */
 
-static void match_loops(machine *m)
-{
+static void match_loops(machine *m) {
     uint32_t open[MAX_DEPTH], depth = 0;
     for (uint32_t i = 0; i < m->program->op_count; i++) {
         if (m->program->ops[i].opcode == ENT_TILE_LOOP) open[depth++] = i;
@@ -377,14 +387,14 @@ static void match_loops(machine *m)
     }
 }
 
-static ent_code set_up_buffer(machine *m, uint32_t index, void *given)
-{
+static ent_code set_up_buffer(machine *m, uint32_t index, void *given) {
     const ent_tile_buffer *buffer = &m->program->buffers[index];
     int64_t *dims = &m->buffer_dims[(size_t)index * ENT_MAX_RANK];
     for (uint32_t d = 0; d < buffer->rank; d++) {
         dims[d] = ent_dim_value(buffer->dims[d], m->sizes);
         if (dims[d] < 0 || dims[d] > INT64_MAX / 131072)
-            return fail(m, ENT_CODE_INVALID_ARGUMENT, "a buffer's size is negative or too large for these symbols");
+            return fail(m, ENT_CODE_INVALID_ARGUMENT,
+                        "a buffer's size is negative or too large for these symbols");
     }
     int64_t bytes = ent_layout_bytes(&buffer->layout, buffer->dtype, dims);
     if (bytes < 0) return fail(m, ENT_CODE_INVALID_ARGUMENT, "a buffer's size overflows");
@@ -401,8 +411,7 @@ static ent_code set_up_buffer(machine *m, uint32_t index, void *given)
     return m->buffers[index] ? ENT_OK : fail(m, ENT_CODE_OUT_OF_MEMORY, "no memory for a scratch buffer");
 }
 
-static ent_code set_up(machine *m, void *const *buffers, const int64_t *symbols)
-{
+static ent_code set_up(machine *m, void *const *buffers, const int64_t *symbols) {
     const ent_tile_program *p = m->program;
     m->sizes = take(m, p->expr_count, sizeof *m->sizes);
     m->buffer_dims = take(m, p->buffer_count, ENT_MAX_RANK * sizeof *m->buffer_dims);
@@ -411,25 +420,25 @@ static ent_code set_up(machine *m, void *const *buffers, const int64_t *symbols)
     m->writers = take(m, p->buffer_count, sizeof *m->writers);
     m->tiles = take(m, p->value_count, sizeof *m->tiles);
     m->ends = take(m, p->op_count, sizeof *m->ends);
-    if (!m->sizes || !m->buffer_dims || !m->buffers || !m->owned || !m->writers || !m->tiles ||
-        !m->ends)
+    if (!m->sizes || !m->buffer_dims || !m->buffers || !m->owned || !m->writers || !m->tiles || !m->ends)
         return fail(m, ENT_CODE_OUT_OF_MEMORY, "no memory for the tables of a tile program");
     if (!ent_expr_evaluate(p->exprs, p->expr_count, symbols, p->symbol_count, m->sizes))
-        return fail(m, ENT_CODE_INVALID_ARGUMENT, "a size expression overflows or divides by zero for these symbols");
+        return fail(m, ENT_CODE_INVALID_ARGUMENT,
+                    "a size expression overflows or divides by zero for these symbols");
     match_loops(m);
     for (uint32_t i = 0; i < p->buffer_count; i++) {
         ent_code code = set_up_buffer(m, i, buffers[i]);
         if (code != ENT_OK) return code;
     }
     for (uint32_t i = 0; i < p->value_count; i++) {
-        m->tiles[i] = take(m, (size_t)ent_ops_tile_elements(&p->values[i]), ent_dtype_bits(p->values[i].dtype) / 8);
+        m->tiles[i] =
+            take(m, (size_t)ent_ops_tile_elements(&p->values[i]), ent_dtype_bits(p->values[i].dtype) / 8);
         if (!m->tiles[i]) return fail(m, ENT_CODE_OUT_OF_MEMORY, "no memory for a tile");
     }
     return ENT_OK;
 }
 
-static void tear_down(machine *m)
-{
+static void tear_down(machine *m) {
     for (uint32_t i = 0; m->tiles && i < m->program->value_count; i++) drop(m, m->tiles[i]);
     for (uint32_t i = 0; m->owned && m->buffers && i < m->program->buffer_count; i++)
         if (m->owned[i]) drop(m, m->buffers[i]);
@@ -444,8 +453,7 @@ static void tear_down(machine *m)
 }
 
 ent_code ent_ops_tile_interpret(const ent_tile_program *program, void *const *buffers, const int64_t *symbols,
-                                const ent_ops_memory *memory, ent_ops_error *error)
-{
+                                const ent_ops_memory *memory, ent_ops_error *error) {
     ent_ops_error ignored;
     machine m;
     memset(&m, 0, sizeof m);

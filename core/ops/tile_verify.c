@@ -1,6 +1,7 @@
-/* The rules of Tile IR. The first pass checks tables (ids, ranks, sizes), the second walks the body and keeps, for every tile,
- * whether it was written and whether a copy into it is under way. A loop may run no time, so the state after END is the state
- * before LOOP unless the bounds are constants that say otherwise. */
+/* The rules of Tile IR. The first pass checks tables (ids, ranks, sizes), the second walks the body and
+ * keeps, for every tile, whether it was written and whether a copy into it is under way. A loop may run no
+ * time, so the state after END is the state before LOOP unless the bounds are constants that say otherwise.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,13 +34,11 @@ typedef struct verifier {
 static const char *const opcode_names[] = {"none", "load", "store", "fill", "mma",     "map",     "reduce",
                                            "loop", "end",  "copy",  "wait", "reshape", "permute", "iota"};
 
-const char *ent_ops_tile_opcode_name(uint32_t opcode)
-{
+const char *ent_ops_tile_opcode_name(uint32_t opcode) {
     return opcode < sizeof opcode_names / sizeof opcode_names[0] ? opcode_names[opcode] : "unknown";
 }
 
-__attribute__((format(printf, 2, 3))) static bool table_error(ent_ops_error *error, const char *format, ...)
-{
+__attribute__((format(printf, 2, 3))) static bool table_error(ent_ops_error *error, const char *format, ...) {
     va_list list;
     va_start(list, format);
     error->code = ENT_CODE_INVALID_ARGUMENT;
@@ -48,35 +47,33 @@ __attribute__((format(printf, 2, 3))) static bool table_error(ent_ops_error *err
     return false;
 }
 
-__attribute__((format(printf, 2, 3))) static bool op_error(verifier *v, const char *format, ...)
-{
+__attribute__((format(printf, 2, 3))) static bool op_error(verifier *v, const char *format, ...) {
     char text[200];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    return table_error(v->error, "op %u (%s): %s", v->op, ent_ops_tile_opcode_name(v->program->ops[v->op].opcode), text);
+    return table_error(v->error, "op %u (%s): %s", v->op,
+                       ent_ops_tile_opcode_name(v->program->ops[v->op].opcode), text);
 }
 
 /* ---- tables ---- */
 
-static bool dim_valid(const ent_tile_program *p, ent_dim dim)
-{
+static bool dim_valid(const ent_tile_program *p, ent_dim dim) {
     return dim >= 0 || (uint64_t)~dim < p->expr_count;
 }
 
-static bool check_symbols(const ent_tile_program *p, ent_ops_error *error)
-{
+static bool check_symbols(const ent_tile_program *p, ent_ops_error *error) {
     for (uint32_t i = 0; i < p->symbol_count; i++)
         for (uint32_t k = 0; k < i; k++)
             if (p->symbols[i].size == p->symbols[k].size &&
-                (p->symbols[i].size == 0 || memcmp(p->symbols[i].data, p->symbols[k].data, p->symbols[i].size) == 0))
+                (p->symbols[i].size == 0 ||
+                 memcmp(p->symbols[i].data, p->symbols[k].data, p->symbols[i].size) == 0))
                 return table_error(error, "symbols %u and %u have the same name", k, i);
     return true;
 }
 
-static bool check_exprs(const ent_tile_program *p, ent_ops_error *error)
-{
+static bool check_exprs(const ent_tile_program *p, ent_ops_error *error) {
     for (uint32_t i = 0; i < p->expr_count; i++) {
         const ent_expr *e = &p->exprs[i];
         if (e->kind < ENT_EXPR_SYMBOL || e->kind > ENT_EXPR_CONST)
@@ -93,15 +90,14 @@ static bool check_exprs(const ent_tile_program *p, ent_ops_error *error)
     return true;
 }
 
-static bool dtype_in_tile(uint32_t dtype)
-{
+static bool dtype_in_tile(uint32_t dtype) {
     return dtype > ENT_DTYPE_NONE && dtype < ENT_DTYPE_C64 && ent_dtype_bits(dtype) >= 8;
 }
 
-static bool check_layout(const ent_layout *layout, uint32_t rank)
-{
+static bool check_layout(const ent_layout *layout, uint32_t rank) {
     uint32_t seen = 0;
-    if (layout->kind != ENT_LAYOUT_STRIDED || layout->rank != rank || layout->block_count > ENT_MAX_BLOCKS) return false;
+    if (layout->kind != ENT_LAYOUT_STRIDED || layout->rank != rank || layout->block_count > ENT_MAX_BLOCKS)
+        return false;
     for (uint32_t i = 0; i < rank; i++) {
         if (layout->order[i] >= rank) return false;
         seen |= 1u << layout->order[i];
@@ -111,25 +107,26 @@ static bool check_layout(const ent_layout *layout, uint32_t rank)
     return seen == (1u << rank) - 1;
 }
 
-static bool check_buffers(const ent_tile_program *p, ent_ops_error *error)
-{
+static bool check_buffers(const ent_tile_program *p, ent_ops_error *error) {
     for (uint32_t i = 0; i < p->buffer_count; i++) {
         const ent_tile_buffer *b = &p->buffers[i];
         if (b->role < ENT_ROLE_INPUT || b->role > ENT_ROLE_SCRATCH)
             return table_error(error, "buffer %u: unknown role %u", i, b->role);
         if (!dtype_in_tile(b->dtype))
-            return table_error(error, "buffer %u: dtype %s cannot be moved to a tile", i, ent_dtype_name(b->dtype));
-        if (b->rank > ENT_MAX_RANK) return table_error(error, "buffer %u: rank %u over %d", i, b->rank, ENT_MAX_RANK);
+            return table_error(error, "buffer %u: dtype %s cannot be moved to a tile", i,
+                               ent_dtype_name(b->dtype));
+        if (b->rank > ENT_MAX_RANK)
+            return table_error(error, "buffer %u: rank %u over %d", i, b->rank, ENT_MAX_RANK);
         for (uint32_t d = 0; d < b->rank; d++)
-            if (!dim_valid(p, b->dims[d])) return table_error(error, "buffer %u: size %u names no expression", i, d);
+            if (!dim_valid(p, b->dims[d]))
+                return table_error(error, "buffer %u: size %u names no expression", i, d);
         if (!check_layout(&b->layout, b->rank))
             return table_error(error, "buffer %u: layout is not a strided one of rank %u", i, b->rank);
     }
     return true;
 }
 
-static bool check_values(const ent_tile_program *p, ent_ops_error *error)
-{
+static bool check_values(const ent_tile_program *p, ent_ops_error *error) {
     if (p->value_count > MAX_VALUES) return table_error(error, "more than %d tiles", MAX_VALUES);
     for (uint32_t i = 0; i < p->value_count; i++) {
         const ent_tile_value *t = &p->values[i];
@@ -142,7 +139,8 @@ static bool check_values(const ent_tile_program *p, ent_ops_error *error)
         int64_t elements = 1;
         for (uint32_t d = 0; d < t->rank; d++) {
             if (t->shape[d] < 1 || t->shape[d] > ENT_TILE_MAX_ELEMENTS / elements)
-                return table_error(error, "tile %u: shape is empty or over %d elements", i, ENT_TILE_MAX_ELEMENTS);
+                return table_error(error, "tile %u: shape is empty or over %d elements", i,
+                                   ENT_TILE_MAX_ELEMENTS);
             elements *= t->shape[d];
         }
     }
@@ -150,8 +148,7 @@ static bool check_values(const ent_tile_program *p, ent_ops_error *error)
 }
 
 static bool check_index(const ent_tile_program *p, const ent_tile_index *x, uint32_t access, uint32_t dim,
-                        ent_ops_error *error)
-{
+                        ent_ops_error *error) {
     if (x->term_count > ENT_TILE_MAX_TERMS)
         return table_error(error, "access %u, index %u: more than %d terms", access, dim, ENT_TILE_MAX_TERMS);
     for (uint32_t t = 0; t < x->term_count; t++)
@@ -161,7 +158,8 @@ static bool check_index(const ent_tile_program *p, const ent_tile_index *x, uint
     if (x->divisor < 1) return table_error(error, "access %u, index %u: divisor is below 1", access, dim);
     if (x->exact > 1) return table_error(error, "access %u, index %u: exact is neither 0 nor 1", access, dim);
     if (x->tile_axis != ENT_TILE_NONE && x->tile_axis >= ENT_TILE_MAX_RANK)
-        return table_error(error, "access %u, index %u: tile axis %u does not exist", access, dim, x->tile_axis);
+        return table_error(error, "access %u, index %u: tile axis %u does not exist", access, dim,
+                           x->tile_axis);
     if (x->gather != ENT_TILE_NONE &&
         (x->gather >= p->value_count ||
          (p->values[x->gather].dtype != ENT_DTYPE_I32 && p->values[x->gather].dtype != ENT_DTYPE_I64)))
@@ -171,28 +169,29 @@ static bool check_index(const ent_tile_program *p, const ent_tile_index *x, uint
     return true;
 }
 
-static bool check_accesses(const ent_tile_program *p, ent_ops_error *error)
-{
+static bool check_accesses(const ent_tile_program *p, ent_ops_error *error) {
     for (uint32_t i = 0; i < p->access_count; i++) {
         const ent_tile_access *a = &p->accesses[i];
-        if (a->buffer >= p->buffer_count) return table_error(error, "access %u: buffer %u does not exist", i, a->buffer);
+        if (a->buffer >= p->buffer_count)
+            return table_error(error, "access %u: buffer %u does not exist", i, a->buffer);
         if (a->rank != p->buffers[a->buffer].rank)
-            return table_error(error, "access %u: rank %u, its buffer has %u", i, a->rank, p->buffers[a->buffer].rank);
+            return table_error(error, "access %u: rank %u, its buffer has %u", i, a->rank,
+                               p->buffers[a->buffer].rank);
         for (uint32_t d = 0; d < a->rank; d++)
             if (!check_index(p, &a->index[d], i, d, error)) return false;
     }
     return true;
 }
 
-static bool check_tables(const ent_tile_program *p, ent_ops_error *error)
-{
+static bool check_tables(const ent_tile_program *p, ent_ops_error *error) {
     if (p->variable_count > ENT_TILE_MAX_VARIABLES || p->grid_count > p->variable_count)
         return table_error(error, "%u variables and %u grid axes: at most %d variables, grid axes first",
                            p->variable_count, p->grid_count, ENT_TILE_MAX_VARIABLES);
     if (p->symbol_count > MAX_SYMBOLS) return table_error(error, "more than %d symbols", MAX_SYMBOLS);
     if (!check_symbols(p, error) || !check_exprs(p, error)) return false;
     for (uint32_t i = 0; i < p->grid_count; i++) {
-        if (!dim_valid(p, p->grid[i].extent)) return table_error(error, "grid axis %u: extent names no expression", i);
+        if (!dim_valid(p, p->grid[i].extent))
+            return table_error(error, "grid axis %u: extent names no expression", i);
         if (p->grid[i].step < 1) return table_error(error, "grid axis %u: step is below 1", i);
     }
     return check_buffers(p, error) && check_values(p, error) && check_accesses(p, error);
@@ -200,23 +199,20 @@ static bool check_tables(const ent_tile_program *p, ent_ops_error *error)
 
 /* ---- body ---- */
 
-static bool is_pending(const verifier *v, uint32_t tile)
-{
+static bool is_pending(const verifier *v, uint32_t tile) {
     for (uint32_t i = 0; i < v->state.pending_count; i++)
         if (v->state.pending[i] == tile) return true;
     return false;
 }
 
-static bool read_tile(verifier *v, uint32_t tile)
-{
+static bool read_tile(verifier *v, uint32_t tile) {
     if (tile >= v->program->value_count) return op_error(v, "tile %u does not exist", tile);
     if (is_pending(v, tile)) return op_error(v, "t%u is used before a wait for the copy into it", tile);
     if (!v->state.defined[tile]) return op_error(v, "t%u is read before it is written", tile);
     return true;
 }
 
-static bool write_tile(verifier *v, uint32_t tile)
-{
+static bool write_tile(verifier *v, uint32_t tile) {
     if (tile >= v->program->value_count) return op_error(v, "tile %u does not exist", tile);
     if (is_pending(v, tile)) return op_error(v, "t%u is written before a wait for the copy into it", tile);
     v->state.defined[tile] = 1;
@@ -224,8 +220,7 @@ static bool write_tile(verifier *v, uint32_t tile)
 }
 
 /* True when `from` has the rank of `to` and each extent is the same or 1. */
-static bool broadcasts(const ent_tile_value *from, const ent_tile_value *to)
-{
+static bool broadcasts(const ent_tile_value *from, const ent_tile_value *to) {
     if (from->rank != to->rank) return false;
     for (uint32_t i = 0; i < from->rank; i++)
         if (from->shape[i] != to->shape[i] && from->shape[i] != 1) return false;
@@ -233,8 +228,7 @@ static bool broadcasts(const ent_tile_value *from, const ent_tile_value *to)
 }
 
 /* The indices of a move with respect to the moved tile. out_named: tile axes that some dimension advances. */
-static bool check_move(verifier *v, const ent_tile_op *op, uint32_t tile, uint32_t *out_named)
-{
+static bool check_move(verifier *v, const ent_tile_op *op, uint32_t tile, uint32_t *out_named) {
     const ent_tile_program *p = v->program;
     if (op->access >= p->access_count) return op_error(v, "access %u does not exist", op->access);
     if (tile >= p->value_count) return op_error(v, "tile %u does not exist", tile);
@@ -248,8 +242,8 @@ static bool check_move(verifier *v, const ent_tile_op *op, uint32_t tile, uint32
         const ent_tile_index *x = &access->index[d];
         if (x->tile_axis != ENT_TILE_NONE) {
             if (x->tile_axis >= value->rank)
-                return op_error(v, "index %u advances with tile axis %u, t%u has rank %u", d, x->tile_axis, tile,
-                                value->rank);
+                return op_error(v, "index %u advances with tile axis %u, t%u has rank %u", d, x->tile_axis,
+                                tile, value->rank);
             *out_named |= 1u << x->tile_axis;
         }
         for (uint32_t t = 0; t < x->term_count; t++)
@@ -258,15 +252,15 @@ static bool check_move(verifier *v, const ent_tile_op *op, uint32_t tile, uint32
         if (x->gather == ENT_TILE_NONE) continue;
         if (!read_tile(v, x->gather)) return false;
         if (!broadcasts(&p->values[x->gather], value))
-            return op_error(v, "index %u gathers through t%u, whose shape does not fit t%u", d, x->gather, tile);
+            return op_error(v, "index %u gathers through t%u, whose shape does not fit t%u", d, x->gather,
+                            tile);
         for (uint32_t a = 0; a < value->rank; a++)
             if (p->values[x->gather].shape[a] > 1) *out_named |= 1u << a;
     }
     return true;
 }
 
-static bool check_load(verifier *v, const ent_tile_op *op)
-{
+static bool check_load(verifier *v, const ent_tile_op *op) {
     uint32_t named = 0;
     if (!check_move(v, op, op->dst, &named)) return false;
     if (op->opcode == ENT_TILE_LOAD) return write_tile(v, op->dst);
@@ -277,8 +271,7 @@ static bool check_load(verifier *v, const ent_tile_op *op)
     return true;
 }
 
-static bool check_store(verifier *v, const ent_tile_op *op)
-{
+static bool check_store(verifier *v, const ent_tile_op *op) {
     uint32_t named = 0;
     if (!read_tile(v, op->source[0]) || !check_move(v, op, op->source[0], &named)) return false;
     const ent_tile_program *p = v->program;
@@ -293,26 +286,27 @@ static bool check_store(verifier *v, const ent_tile_op *op)
     return true;
 }
 
-static bool is_compute_float(uint32_t dtype)
-{
+static bool is_compute_float(uint32_t dtype) {
     return dtype == ENT_DTYPE_F32 || dtype == ENT_DTYPE_F16 || dtype == ENT_DTYPE_BF16;
 }
 
-static bool check_mma(verifier *v, const ent_tile_op *op)
-{
+static bool check_mma(verifier *v, const ent_tile_op *op) {
     if (!read_tile(v, op->source[0]) || !read_tile(v, op->source[1]) || !read_tile(v, op->dst)) return false;
     const ent_tile_value *a = &v->program->values[op->source[0]], *b = &v->program->values[op->source[1]];
     const ent_tile_value *dst = &v->program->values[op->dst];
-    if (op->dst == op->source[0] || op->dst == op->source[1]) return op_error(v, "accumulates into its own source");
+    if (op->dst == op->source[0] || op->dst == op->source[1])
+        return op_error(v, "accumulates into its own source");
     if (op->flags & ~(uint32_t)ENT_TILE_TRANSPOSE_B) return op_error(v, "unknown flags %u", op->flags);
     bool floats = is_compute_float(a->dtype) && a->dtype == b->dtype && dst->dtype == ENT_DTYPE_F32;
     bool bytes = (a->dtype == ENT_DTYPE_I8 || a->dtype == ENT_DTYPE_U8) &&
                  (b->dtype == ENT_DTYPE_I8 || b->dtype == ENT_DTYPE_U8) && dst->dtype == ENT_DTYPE_I32;
     if (!floats && !bytes)
-        return op_error(v, "dtypes %s x %s -> %s are not f32, f16 or bf16 pairs to f32, nor 8-bit integers to i32",
-                        ent_dtype_name(a->dtype), ent_dtype_name(b->dtype), ent_dtype_name(dst->dtype));
+        return op_error(
+            v, "dtypes %s x %s -> %s are not f32, f16 or bf16 pairs to f32, nor 8-bit integers to i32",
+            ent_dtype_name(a->dtype), ent_dtype_name(b->dtype), ent_dtype_name(dst->dtype));
     uint32_t k_axis = op->flags & ENT_TILE_TRANSPOSE_B ? 1 : 0;
-    if (b->rank != 2 || a->rank != dst->rank) return op_error(v, "ranks are not [m.., k] x [k, n] -> [m.., n]");
+    if (b->rank != 2 || a->rank != dst->rank)
+        return op_error(v, "ranks are not [m.., k] x [k, n] -> [m.., n]");
     if (b->shape[k_axis] != a->shape[a->rank - 1] || b->shape[1 - k_axis] != dst->shape[dst->rank - 1])
         return op_error(v, "shapes are not [m.., k] x [k, n] -> [m.., n]");
     for (uint32_t i = 0; i + 1 < a->rank; i++)
@@ -320,24 +314,27 @@ static bool check_mma(verifier *v, const ent_tile_op *op)
     return true;
 }
 
-static bool map_dtypes_legal(const ent_ops_map_info *info, const ent_tile_program *p, const ent_tile_op *op)
-{
+static bool map_dtypes_legal(const ent_ops_map_info *info, const ent_tile_program *p, const ent_tile_op *op) {
     uint32_t dst = p->values[op->dst].dtype, first = p->values[op->source[0]].dtype;
     uint32_t from = info->map_class == ENT_OPS_MAP_SELECT ? 1 : 0;
     if (info->map_class == ENT_OPS_MAP_CAST) return true;
     for (uint32_t i = from + 1; i < info->sources; i++)
         if (p->values[op->source[i]].dtype != p->values[op->source[from]].dtype) return false;
     switch (info->map_class) {
-    case ENT_OPS_MAP_FLOAT: return first == dst && ent_ops_dtype_is_float(dst);
-    case ENT_OPS_MAP_NUMBER: return first == dst && dst != ENT_DTYPE_BOOL;
-    case ENT_OPS_MAP_COMPARE: return dst == ENT_DTYPE_BOOL;
-    case ENT_OPS_MAP_LOGIC: return first == ENT_DTYPE_BOOL && dst == ENT_DTYPE_BOOL;
-    default: return first == ENT_DTYPE_BOOL && p->values[op->source[1]].dtype == dst;
+    case ENT_OPS_MAP_FLOAT:
+        return first == dst && ent_ops_dtype_is_float(dst);
+    case ENT_OPS_MAP_NUMBER:
+        return first == dst && dst != ENT_DTYPE_BOOL;
+    case ENT_OPS_MAP_COMPARE:
+        return dst == ENT_DTYPE_BOOL;
+    case ENT_OPS_MAP_LOGIC:
+        return first == ENT_DTYPE_BOOL && dst == ENT_DTYPE_BOOL;
+    default:
+        return first == ENT_DTYPE_BOOL && p->values[op->source[1]].dtype == dst;
     }
 }
 
-static bool check_map(verifier *v, const ent_tile_op *op)
-{
+static bool check_map(verifier *v, const ent_tile_op *op) {
     const ent_ops_map_info *info = ent_ops_map_info_get(op->kind);
     if (!info) return op_error(v, "unknown map %u", op->kind);
     if (op->source_count != info->sources)
@@ -348,33 +345,36 @@ static bool check_map(verifier *v, const ent_tile_op *op)
     for (uint32_t i = 0; i < op->source_count; i++)
         if (!broadcasts(&v->program->values[op->source[i]], &v->program->values[op->dst]))
             return op_error(v, "the shape of t%u does not fit t%u", op->source[i], op->dst);
-    if (!map_dtypes_legal(info, v->program, op)) return op_error(v, "dtypes are not those that %s takes", info->name);
+    if (!map_dtypes_legal(info, v->program, op))
+        return op_error(v, "dtypes are not those that %s takes", info->name);
     return true;
 }
 
-static bool check_reduce(verifier *v, const ent_tile_op *op)
-{
-    if (op->kind < ENT_REDUCE_SUM || op->kind > ENT_REDUCE_PROD) return op_error(v, "unknown reduction %u", op->kind);
+static bool check_reduce(verifier *v, const ent_tile_op *op) {
+    if (op->kind < ENT_REDUCE_SUM || op->kind > ENT_REDUCE_PROD)
+        return op_error(v, "unknown reduction %u", op->kind);
     if (!read_tile(v, op->source[0]) || !write_tile(v, op->dst)) return false;
     const ent_tile_value *src = &v->program->values[op->source[0]], *dst = &v->program->values[op->dst];
     if (op->dst == op->source[0]) return op_error(v, "reduces into its own source");
-    if (src->dtype != dst->dtype || src->dtype == ENT_DTYPE_BOOL) return op_error(v, "dtypes differ or are bool");
+    if (src->dtype != dst->dtype || src->dtype == ENT_DTYPE_BOOL)
+        return op_error(v, "dtypes differ or are bool");
     if (src->rank != dst->rank) return op_error(v, "ranks differ");
-    if (op->axis_mask == 0 || op->axis_mask >> src->rank) return op_error(v, "axes are not of t%u", op->source[0]);
+    if (op->axis_mask == 0 || op->axis_mask >> src->rank)
+        return op_error(v, "axes are not of t%u", op->source[0]);
     for (uint32_t i = 0; i < src->rank; i++)
         if (dst->shape[i] != (op->axis_mask & 1u << i ? 1 : src->shape[i]))
             return op_error(v, "axis %u of t%u has not the reduced extent", i, op->dst);
     return true;
 }
 
-static bool check_reorder(verifier *v, const ent_tile_op *op)
-{
+static bool check_reorder(verifier *v, const ent_tile_op *op) {
     if (!read_tile(v, op->source[0]) || !write_tile(v, op->dst)) return false;
     const ent_tile_value *src = &v->program->values[op->source[0]], *dst = &v->program->values[op->dst];
     if (op->dst == op->source[0]) return op_error(v, "destination is its own source");
     if (src->dtype != dst->dtype) return op_error(v, "dtypes differ");
     if (op->opcode == ENT_TILE_RESHAPE) {
-        if (ent_ops_tile_elements(src) != ent_ops_tile_elements(dst)) return op_error(v, "element counts differ");
+        if (ent_ops_tile_elements(src) != ent_ops_tile_elements(dst))
+            return op_error(v, "element counts differ");
         return true;
     }
     uint32_t seen = 0;
@@ -387,8 +387,7 @@ static bool check_reorder(verifier *v, const ent_tile_op *op)
     return seen == (1u << dst->rank) - 1 || op_error(v, "axes are no permutation");
 }
 
-static bool check_iota(verifier *v, const ent_tile_op *op)
-{
+static bool check_iota(verifier *v, const ent_tile_op *op) {
     if (!write_tile(v, op->dst)) return false;
     const ent_tile_value *dst = &v->program->values[op->dst];
     if (dst->dtype != ENT_DTYPE_I32 && dst->dtype != ENT_DTYPE_I64 && dst->dtype != ENT_DTYPE_F32)
@@ -401,8 +400,7 @@ static bool check_iota(verifier *v, const ent_tile_op *op)
     return true;
 }
 
-static bool check_loop(verifier *v, const ent_tile_op *op)
-{
+static bool check_loop(verifier *v, const ent_tile_op *op) {
     if (v->depth == MAX_DEPTH) return op_error(v, "loops nest deeper than %d", MAX_DEPTH);
     if (op->variable != v->next_variable || op->variable >= v->program->variable_count)
         return op_error(v, "variable v%u is not the next one, v%u, of %u", op->variable, v->next_variable,
@@ -416,8 +414,7 @@ static bool check_loop(verifier *v, const ent_tile_op *op)
     return true;
 }
 
-static bool check_end(verifier *v)
-{
+static bool check_end(verifier *v) {
     if (v->depth == 0) return op_error(v, "no loop is open");
     verify_state *before = &v->at_loop[--v->depth];
     const ent_tile_op *loop = &v->program->ops[v->loop_op[v->depth]];
@@ -431,8 +428,7 @@ static bool check_end(verifier *v)
     return true;
 }
 
-static bool check_wait(verifier *v, const ent_tile_op *op)
-{
+static bool check_wait(verifier *v, const ent_tile_op *op) {
     uint32_t done = v->state.pending_count > op->count ? v->state.pending_count - op->count : 0;
     for (uint32_t i = 0; i < done; i++) v->state.defined[v->state.pending[i]] = 1;
     for (uint32_t i = done; i < v->state.pending_count; i++) v->state.pending[i - done] = v->state.pending[i];
@@ -440,31 +436,41 @@ static bool check_wait(verifier *v, const ent_tile_op *op)
     return true;
 }
 
-static bool check_op(verifier *v, const ent_tile_op *op)
-{
+static bool check_op(verifier *v, const ent_tile_op *op) {
     static const uint8_t sources[] = {0, 0, 1, 0, 2, 0, 1, 0, 0, 0, 0, 1, 1, 0};
-    if (op->opcode < ENT_TILE_LOAD || op->opcode > ENT_TILE_IOTA) return op_error(v, "unknown opcode %u", op->opcode);
+    if (op->opcode < ENT_TILE_LOAD || op->opcode > ENT_TILE_IOTA)
+        return op_error(v, "unknown opcode %u", op->opcode);
     if (op->opcode != ENT_TILE_MAP && op->source_count != sources[op->opcode])
         return op_error(v, "takes %u sources, not %u", sources[op->opcode], op->source_count);
     switch (op->opcode) {
     case ENT_TILE_LOAD:
-    case ENT_TILE_COPY: return check_load(v, op);
-    case ENT_TILE_STORE: return check_store(v, op);
-    case ENT_TILE_FILL: return write_tile(v, op->dst);
-    case ENT_TILE_MMA: return check_mma(v, op);
-    case ENT_TILE_MAP: return check_map(v, op);
-    case ENT_TILE_REDUCE: return check_reduce(v, op);
-    case ENT_TILE_LOOP: return check_loop(v, op);
-    case ENT_TILE_END: return check_end(v);
-    case ENT_TILE_WAIT: return check_wait(v, op);
+    case ENT_TILE_COPY:
+        return check_load(v, op);
+    case ENT_TILE_STORE:
+        return check_store(v, op);
+    case ENT_TILE_FILL:
+        return write_tile(v, op->dst);
+    case ENT_TILE_MMA:
+        return check_mma(v, op);
+    case ENT_TILE_MAP:
+        return check_map(v, op);
+    case ENT_TILE_REDUCE:
+        return check_reduce(v, op);
+    case ENT_TILE_LOOP:
+        return check_loop(v, op);
+    case ENT_TILE_END:
+        return check_end(v);
+    case ENT_TILE_WAIT:
+        return check_wait(v, op);
     case ENT_TILE_RESHAPE:
-    case ENT_TILE_PERMUTE: return check_reorder(v, op);
-    default: return check_iota(v, op);
+    case ENT_TILE_PERMUTE:
+        return check_reorder(v, op);
+    default:
+        return check_iota(v, op);
     }
 }
 
-static bool check_body(verifier *v)
-{
+static bool check_body(verifier *v) {
     const ent_tile_program *p = v->program;
     for (uint32_t i = 0; i < p->grid_count; i++) v->in_scope[i] = 1;
     v->next_variable = p->grid_count;
@@ -478,8 +484,7 @@ static bool check_body(verifier *v)
     return true;
 }
 
-ent_code ent_ops_tile_verify(const ent_tile_program *program, ent_ops_error *error)
-{
+ent_code ent_ops_tile_verify(const ent_tile_program *program, ent_ops_error *error) {
     ent_ops_error ignored;
     verifier v;
     memset(&v, 0, sizeof v);

@@ -5,14 +5,14 @@
 #include "core/ops/ops.h"
 #include "core/tile/tile.h"
 
-/* The writer doubles its buffer, so what growing leaves behind in the arena is at most the final size again. */
+/* The writer doubles its buffer, so what growing leaves behind in the arena is at most the final size again.
+ */
 typedef struct growth {
     ent_arena *arena;
     size_t size;
 } growth;
 
-static void *grow_in_arena(void *context, void *old, size_t size_bytes)
-{
+static void *grow_in_arena(void *context, void *old, size_t size_bytes) {
     growth *g = context;
     void *fresh = ent_arena_array(g->arena, size_bytes, 1);
     if (fresh && old) memcpy(fresh, old, g->size);
@@ -20,13 +20,11 @@ static void *grow_in_arena(void *context, void *old, size_t size_bytes)
     return fresh;
 }
 
-static void *allocate_in_arena(void *context, size_t size_bytes)
-{
+static void *allocate_in_arena(void *context, size_t size_bytes) {
     return ent_arena_array(context, size_bytes, 1);
 }
 
-ent_status ent_tile_encode(const ent_tile_program *program, ent_arena *arena, ent_str *out)
-{
+ent_status ent_tile_encode(const ent_tile_program *program, ent_arena *arena, ent_str *out) {
     growth g = {arena, 0};
     ent_message_writer writer = {.grow = grow_in_arena, .ctx = &g};
     if (ent_tile_program_encode(program, &writer) != ENT_OK) return ent_status_out_of_memory();
@@ -35,16 +33,17 @@ ent_status ent_tile_encode(const ent_tile_program *program, ent_arena *arena, en
     return NULL;
 }
 
-ent_status ent_tile_decode(ent_arena *arena, const void *bytes, size_t size, ent_tile_program **out)
-{
+ent_status ent_tile_decode(ent_arena *arena, const void *bytes, size_t size, ent_tile_program **out) {
     ent_tile_program *program = ent_arena_alloc(arena, sizeof *program);
-    const uint8_t *copy = ent_arena_copy(arena, bytes, size); /* the program's texts outlive the caller's bytes */
+    const uint8_t *copy =
+        ent_arena_copy(arena, bytes, size); /* the program's texts outlive the caller's bytes */
     ent_code code = ent_tile_program_decode(copy, size, allocate_in_arena, arena, program);
     if (code == ENT_CODE_OUT_OF_MEMORY) return ent_status_out_of_memory();
     if (code != ENT_OK)
         return ent_status_make(arena, ENT_ERROR_MODEL, "tile.bytes", "tile program bytes", "%s",
-                               code == ENT_CODE_UNSUPPORTED ? "the bytes need a newer reader; rebuild this program"
-                                                            : "the bytes break the message form; rebuild the file they are from");
+                               code == ENT_CODE_UNSUPPORTED
+                                   ? "the bytes need a newer reader; rebuild this program"
+                                   : "the bytes break the message form; rebuild the file they are from");
     ent_ops_error error;
     *out = program;
     if (ent_ops_tile_verify(program, &error) == ENT_OK) return NULL;

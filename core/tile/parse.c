@@ -1,5 +1,5 @@
-/* Text -> tile program: a recursive descent over ent_scan that feeds the builder. Ids must come in order (b0, b1, ...), so that
- * text and arrays agree. */
+/* Text -> tile program: a recursive descent over ent_scan that feeds the builder. Ids must come in order (b0,
+ * b1, ...), so that text and arrays agree. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +15,7 @@ typedef struct parser {
 /* ---- small pieces ---- */
 
 /* A word such as "t12": prefix and decimal digits. */
-static bool split_id(const char *word, char prefix, uint32_t *out)
-{
+static bool split_id(const char *word, char prefix, uint32_t *out) {
     if (!word || word[0] != prefix || word[1] == 0) return false;
     uint64_t value = 0;
     for (const char *c = word + 1; *c; c++) {
@@ -28,8 +27,7 @@ static bool split_id(const char *word, char prefix, uint32_t *out)
     return true;
 }
 
-static ent_status parse_id(parser *p, char prefix, uint32_t *out)
-{
+static ent_status parse_id(parser *p, char prefix, uint32_t *out) {
     ent_scan before = *p->scan;
     if (split_id(ent_scan_word(p->scan), prefix, out)) return NULL;
     *p->scan = before;
@@ -37,24 +35,24 @@ static ent_status parse_id(parser *p, char prefix, uint32_t *out)
 }
 
 /* An id that is declared here and must be the next one. */
-static ent_status parse_new_id(parser *p, char prefix, uint32_t next)
-{
+static ent_status parse_new_id(parser *p, char prefix, uint32_t next) {
     uint32_t id = 0;
     ENT_TRY(parse_id(p, prefix, &id));
-    return id == next ? NULL : ent_scan_error(p->scan, "%c%u is declared where %c%u comes next", prefix, id, prefix, next);
+    return id == next
+               ? NULL
+               : ent_scan_error(p->scan, "%c%u is declared where %c%u comes next", prefix, id, prefix, next);
 }
 
-static ent_status parse_u32(parser *p, uint32_t *out)
-{
+static ent_status parse_u32(parser *p, uint32_t *out) {
     int64_t value = 0;
     ENT_TRY(ent_scan_int(p->scan, &value));
-    if (value < 0 || value >= ENT_TILE_NONE) return ent_scan_error(p->scan, "%lld is out of range", (long long)value);
+    if (value < 0 || value >= ENT_TILE_NONE)
+        return ent_scan_error(p->scan, "%lld is out of range", (long long)value);
     *out = (uint32_t)value;
     return NULL;
 }
 
-static ent_status parse_dim(parser *p, ent_dim *out)
-{
+static ent_status parse_dim(parser *p, ent_dim *out) {
     ent_scan before = *p->scan;
     uint32_t id = 0;
     if (split_id(ent_scan_word(p->scan), 'e', &id)) {
@@ -66,8 +64,7 @@ static ent_status parse_dim(parser *p, ent_dim *out)
     return *out >= 0 ? NULL : ent_scan_error(p->scan, "a size is a number >= 0 or an expression such as e0");
 }
 
-static ent_status parse_name(parser *p, ent_str *out)
-{
+static ent_status parse_name(parser *p, ent_str *out) {
     ent_scan_skip(p->scan);
     if (p->scan->at < p->scan->end && *p->scan->at == '"') return ent_scan_string(p->scan, out);
     const char *word = ent_scan_word(p->scan);
@@ -78,8 +75,8 @@ static ent_status parse_name(parser *p, ent_str *out)
 }
 
 /* Position of the word that comes next in a list; 0 and an error if it is none of them. */
-static ent_status parse_choice(parser *p, const char *const *words, uint32_t count, const char *what, uint32_t *out)
-{
+static ent_status parse_choice(parser *p, const char *const *words, uint32_t count, const char *what,
+                               uint32_t *out) {
     ent_scan before = *p->scan;
     const char *word = ent_scan_word(p->scan);
     for (uint32_t i = 1; word && i < count; i++) {
@@ -91,8 +88,7 @@ static ent_status parse_choice(parser *p, const char *const *words, uint32_t cou
     return ent_scan_error(p->scan, "expected %s", what);
 }
 
-static ent_status parse_dtype(parser *p, uint32_t *out)
-{
+static ent_status parse_dtype(parser *p, uint32_t *out) {
     const char *word = ent_scan_word(p->scan);
     for (uint32_t i = 1; word && i < ENT_DTYPE_COUNT; i++) {
         if (strcmp(word, ent_dtype_name(i)) != 0) continue;
@@ -104,8 +100,7 @@ static ent_status parse_dtype(parser *p, uint32_t *out)
 
 /* ---- declarations ---- */
 
-static ent_status parse_expr_operands(parser *p, ent_expr *e)
-{
+static ent_status parse_expr_operands(parser *p, ent_expr *e) {
     ENT_TRY(parse_dim(p, &e->a));
     for (uint32_t kind = ENT_EXPR_ADD; kind <= ENT_EXPR_MAX; kind++) {
         if (!ent_scan_accept(p->scan, ent_tile_expr_words[kind])) continue;
@@ -115,8 +110,7 @@ static ent_status parse_expr_operands(parser *p, ent_expr *e)
     return ent_scan_error(p->scan, "expected one of + - * floordiv ceildiv mod min max");
 }
 
-static ent_status parse_expr(parser *p)
-{
+static ent_status parse_expr(parser *p) {
     ent_expr e = {0, 0, 0, 0};
     ENT_TRY(parse_new_id(p, 'e', p->b.exprs.count));
     ENT_TRY(ent_scan_expect(p->scan, "="));
@@ -138,8 +132,7 @@ static ent_status parse_expr(parser *p)
     return NULL;
 }
 
-static ent_status parse_grid(parser *p)
-{
+static ent_status parse_grid(parser *p) {
     ent_dim extent = 0;
     int64_t step = 0;
     ENT_TRY(parse_new_id(p, 'v', p->b.grid.count));
@@ -152,15 +145,15 @@ static ent_status parse_grid(parser *p)
     return NULL;
 }
 
-static ent_status parse_layout(parser *p, uint32_t rank, ent_layout *out)
-{
+static ent_status parse_layout(parser *p, uint32_t rank, ent_layout *out) {
     uint32_t value = 0;
     *out = ent_layout_plain(rank);
     if (ent_scan_accept(p->scan, "order")) {
         for (uint32_t i = 0; i < rank; i++) {
             ENT_TRY(ent_scan_expect(p->scan, i ? "," : "("));
             ENT_TRY(parse_u32(p, &value));
-            if (value >= rank) return ent_scan_error(p->scan, "axis %u is not below the rank, %u", value, rank);
+            if (value >= rank)
+                return ent_scan_error(p->scan, "axis %u is not below the rank, %u", value, rank);
             out->order[i] = (uint8_t)value;
         }
         ENT_TRY(ent_scan_expect(p->scan, ")"));
@@ -168,20 +161,21 @@ static ent_status parse_layout(parser *p, uint32_t rank, ent_layout *out)
     if (!ent_scan_accept(p->scan, "block")) return NULL;
     ENT_TRY(ent_scan_expect(p->scan, "("));
     do {
-        if (out->block_count == ENT_MAX_BLOCKS) return ent_scan_error(p->scan, "more than %d blocks", ENT_MAX_BLOCKS);
+        if (out->block_count == ENT_MAX_BLOCKS)
+            return ent_scan_error(p->scan, "more than %d blocks", ENT_MAX_BLOCKS);
         ENT_TRY(parse_u32(p, &value));
         if (value >= rank) return ent_scan_error(p->scan, "axis %u is not below the rank, %u", value, rank);
         out->block_axis[out->block_count] = (uint8_t)value;
         ENT_TRY(ent_scan_expect(p->scan, ":"));
         ENT_TRY(parse_u32(p, &value));
-        if (value < 1 || value > UINT16_MAX) return ent_scan_error(p->scan, "block size %u is not 1..65535", value);
+        if (value < 1 || value > UINT16_MAX)
+            return ent_scan_error(p->scan, "block size %u is not 1..65535", value);
         out->block_size[out->block_count++] = (uint16_t)value;
     } while (ent_scan_accept(p->scan, ","));
     return ent_scan_expect(p->scan, ")");
 }
 
-static ent_status parse_buffer(parser *p)
-{
+static ent_status parse_buffer(parser *p) {
     uint32_t role = 0, dtype = 0, rank = 0;
     ent_dim dims[ENT_MAX_RANK];
     ent_layout layout;
@@ -202,8 +196,7 @@ static ent_status parse_buffer(parser *p)
     return NULL;
 }
 
-static ent_status parse_tile(parser *p)
-{
+static ent_status parse_tile(parser *p) {
     uint32_t space = 0, dtype = 0, rank = 0;
     int64_t shape[ENT_TILE_MAX_RANK];
     ENT_TRY(parse_new_id(p, 't', p->b.values.count));
@@ -222,8 +215,7 @@ static ent_status parse_tile(parser *p)
 
 /* ---- accesses ---- */
 
-static ent_status negate(parser *p, bool negative, int64_t *value)
-{
+static ent_status negate(parser *p, bool negative, int64_t *value) {
     if (!negative) return NULL;
     if (*value == INT64_MIN) return ent_scan_error(p->scan, "the number does not fit");
     *value = -*value;
@@ -231,8 +223,7 @@ static ent_status negate(parser *p, bool negative, int64_t *value)
 }
 
 /* One summand: a number, [number*]vN or [number*]@A. */
-static ent_status parse_summand(parser *p, bool negative, ent_tile_index *x)
-{
+static ent_status parse_summand(parser *p, bool negative, ent_tile_index *x) {
     int64_t factor = 1;
     uint32_t id = 0;
     ent_scan_skip(p->scan);
@@ -241,7 +232,9 @@ static ent_status parse_summand(parser *p, bool negative, ent_tile_index *x)
         ENT_TRY(ent_scan_int(p->scan, &factor));
         ENT_TRY(negate(p, negative, &factor));
         if (!ent_scan_accept(p->scan, "*"))
-            return ent_add_i64(x->base, factor, &x->base) ? NULL : ent_scan_error(p->scan, "the number does not fit");
+            return ent_add_i64(x->base, factor, &x->base)
+                       ? NULL
+                       : ent_scan_error(p->scan, "the number does not fit");
     } else if (negative) {
         factor = -1;
     }
@@ -252,14 +245,14 @@ static ent_status parse_summand(parser *p, bool negative, ent_tile_index *x)
         return NULL;
     }
     ENT_TRY(parse_id(p, 'v', &id));
-    if (x->term_count == ENT_TILE_MAX_TERMS) return ent_scan_error(p->scan, "more than %d terms", ENT_TILE_MAX_TERMS);
+    if (x->term_count == ENT_TILE_MAX_TERMS)
+        return ent_scan_error(p->scan, "more than %d terms", ENT_TILE_MAX_TERMS);
     x->terms[x->term_count].variable = id;
     x->terms[x->term_count++].coefficient = factor;
     return NULL;
 }
 
-static ent_status parse_sum(parser *p, ent_tile_index *x)
-{
+static ent_status parse_sum(parser *p, ent_tile_index *x) {
     ent_scan before = *p->scan;
     bool negative = ent_scan_accept(p->scan, "-");
     ent_scan_skip(p->scan);
@@ -269,14 +262,16 @@ static ent_status parse_sum(parser *p, ent_tile_index *x)
     }
     for (;;) {
         ENT_TRY(parse_summand(p, negative, x));
-        if (ent_scan_accept(p->scan, "+")) negative = false;
-        else if (ent_scan_accept(p->scan, "-")) negative = true;
-        else return NULL;
+        if (ent_scan_accept(p->scan, "+"))
+            negative = false;
+        else if (ent_scan_accept(p->scan, "-"))
+            negative = true;
+        else
+            return NULL;
     }
 }
 
-static ent_status parse_index(parser *p, ent_tile_index *x)
-{
+static ent_status parse_index(parser *p, ent_tile_index *x) {
     if (ent_scan_accept(p->scan, "(")) {
         ENT_TRY(parse_sum(p, x));
         ENT_TRY(ent_scan_expect(p->scan, ")"));
@@ -291,8 +286,7 @@ static ent_status parse_index(parser *p, ent_tile_index *x)
     return NULL;
 }
 
-static ent_status parse_access(parser *p, ent_tile_access *out)
-{
+static ent_status parse_access(parser *p, ent_tile_access *out) {
     uint32_t buffer = 0;
     ENT_TRY(parse_id(p, 'b', &buffer));
     if (buffer >= p->b.buffers.count) return ent_scan_error(p->scan, "b%u is not declared", buffer);
@@ -307,20 +301,20 @@ static ent_status parse_access(parser *p, ent_tile_access *out)
 
 /* ---- operations ---- */
 
-static ent_status parse_load(parser *p, uint32_t dst, bool asynchronous)
-{
+static ent_status parse_load(parser *p, uint32_t dst, bool asynchronous) {
     ent_tile_access access;
     double outside = 0;
     ENT_TRY(parse_access(p, &access));
     ENT_TRY(ent_scan_expect(p->scan, "outside"));
     ENT_TRY(ent_scan_number(p->scan, &outside));
-    if (asynchronous) ent_tile_builder_copy(&p->b, dst, &access, outside);
-    else ent_tile_builder_load(&p->b, dst, &access, outside);
+    if (asynchronous)
+        ent_tile_builder_copy(&p->b, dst, &access, outside);
+    else
+        ent_tile_builder_load(&p->b, dst, &access, outside);
     return NULL;
 }
 
-static ent_status parse_store(parser *p)
-{
+static ent_status parse_store(parser *p) {
     ent_tile_access access;
     uint32_t src = 0;
     ENT_TRY(parse_id(p, 't', &src));
@@ -330,8 +324,7 @@ static ent_status parse_store(parser *p)
     return NULL;
 }
 
-static ent_status parse_mma(parser *p, uint32_t dst)
-{
+static ent_status parse_mma(parser *p, uint32_t dst) {
     uint32_t a = 0, b = 0;
     ENT_TRY(ent_scan_expect(p->scan, "mma"));
     ENT_TRY(parse_id(p, 't', &a));
@@ -341,8 +334,7 @@ static ent_status parse_mma(parser *p, uint32_t dst)
     return NULL;
 }
 
-static ent_status parse_iota(parser *p, uint32_t dst)
-{
+static ent_status parse_iota(parser *p, uint32_t dst) {
     double base = 0;
     int64_t coefficient = 0;
     uint32_t variable = ENT_TILE_NONE, axis = 32;
@@ -364,8 +356,7 @@ static ent_status parse_iota(parser *p, uint32_t dst)
     return NULL;
 }
 
-static ent_status parse_reduce(parser *p, uint32_t dst, uint32_t kind)
-{
+static ent_status parse_reduce(parser *p, uint32_t dst, uint32_t kind) {
     uint32_t src = 0, axis = 0, mask = 0;
     ENT_TRY(parse_id(p, 't', &src));
     ENT_TRY(ent_scan_expect(p->scan, "over"));
@@ -378,8 +369,7 @@ static ent_status parse_reduce(parser *p, uint32_t dst, uint32_t kind)
     return NULL;
 }
 
-static ent_status parse_permute(parser *p, uint32_t dst)
-{
+static ent_status parse_permute(parser *p, uint32_t dst) {
     uint32_t src = 0, axis = 0, count = 0;
     uint8_t perm[ENT_TILE_MAX_RANK] = {0};
     ENT_TRY(parse_id(p, 't', &src));
@@ -396,8 +386,7 @@ static ent_status parse_permute(parser *p, uint32_t dst)
     return ent_scan_expect(p->scan, ")");
 }
 
-static ent_status parse_map(parser *p, uint32_t dst, uint32_t map)
-{
+static ent_status parse_map(parser *p, uint32_t dst, uint32_t map) {
     const ent_ops_map_info *info = ent_ops_map_info_get(map);
     uint32_t source[3] = {0, 0, 0};
     double f[2] = {0, 0};
@@ -410,15 +399,17 @@ static ent_status parse_map(parser *p, uint32_t dst, uint32_t map)
         if (i > 0) ENT_TRY(ent_scan_expect(p->scan, ","));
         ENT_TRY(parse_id(p, 't', &source[i]));
     }
-    if (info->sources == 1) ent_tile_builder_map1(&p->b, map, dst, source[0], f[0], f[1]);
-    else if (info->sources == 2) ent_tile_builder_map2(&p->b, map, dst, source[0], source[1]);
-    else ent_tile_builder_map3(&p->b, map, dst, source[0], source[1], source[2]);
+    if (info->sources == 1)
+        ent_tile_builder_map1(&p->b, map, dst, source[0], f[0], f[1]);
+    else if (info->sources == 2)
+        ent_tile_builder_map2(&p->b, map, dst, source[0], source[1]);
+    else
+        ent_tile_builder_map3(&p->b, map, dst, source[0], source[1], source[2]);
     return NULL;
 }
 
 /* What follows "tN =". */
-static ent_status parse_assignment(parser *p, uint32_t dst)
-{
+static ent_status parse_assignment(parser *p, uint32_t dst) {
     ent_scan before = *p->scan;
     const char *word = ent_scan_word(p->scan);
     uint32_t src = 0;
@@ -427,7 +418,8 @@ static ent_status parse_assignment(parser *p, uint32_t dst)
     if (strcmp(word, "load") == 0) return parse_load(p, dst, false);
     /* An asynchronous copy reads a buffer; the map of the same name reads a tile. */
     ent_scan_skip(p->scan);
-    if (strcmp(word, "copy") == 0 && p->scan->at < p->scan->end && *p->scan->at == 'b') return parse_load(p, dst, true);
+    if (strcmp(word, "copy") == 0 && p->scan->at < p->scan->end && *p->scan->at == 'b')
+        return parse_load(p, dst, true);
     if (strcmp(word, "iota") == 0) return parse_iota(p, dst);
     if (strcmp(word, "permute") == 0) return parse_permute(p, dst);
     if (strcmp(word, "fill") == 0) {
@@ -448,8 +440,7 @@ static ent_status parse_assignment(parser *p, uint32_t dst)
     return ent_scan_error(p->scan, "unknown operation %s", word);
 }
 
-static ent_status parse_loop(parser *p)
-{
+static ent_status parse_loop(parser *p) {
     uint32_t variable = 0;
     ent_dim begin = 0, end = 0;
     int64_t step = 0;
@@ -467,16 +458,14 @@ static ent_status parse_loop(parser *p)
     return NULL;
 }
 
-static ent_status parse_wait(parser *p)
-{
+static ent_status parse_wait(parser *p) {
     uint32_t count = 0;
     ENT_TRY(parse_u32(p, &count));
     ent_tile_builder_wait(&p->b, count);
     return NULL;
 }
 
-static ent_status parse_tile_op(parser *p)
-{
+static ent_status parse_tile_op(parser *p) {
     uint32_t dst = 0;
     ENT_TRY(parse_id(p, 't', &dst));
     if (dst >= p->b.values.count) return ent_scan_error(p->scan, "t%u is not declared", dst);
@@ -485,8 +474,7 @@ static ent_status parse_tile_op(parser *p)
     return parse_assignment(p, dst);
 }
 
-static ent_status parse_symbol(parser *p)
-{
+static ent_status parse_symbol(parser *p) {
     ent_str name;
     ENT_TRY(parse_name(p, &name));
     ent_array_push(p->b.arena, &p->b.symbols, name);
@@ -494,8 +482,7 @@ static ent_status parse_symbol(parser *p)
 }
 
 /* Everything up to the program's closing brace. Declarations may stand anywhere before their first use. */
-static ent_status parse_body(parser *p)
-{
+static ent_status parse_body(parser *p) {
     uint32_t depth = 0;
     for (;;) {
         if (ent_scan_accept(p->scan, "}")) {
@@ -510,7 +497,8 @@ static ent_status parse_body(parser *p)
         } else if (ent_scan_accept(p->scan, "expr")) {
             ENT_TRY(parse_expr(p));
         } else if (ent_scan_accept(p->scan, "grid")) {
-            if (p->b.variable_count != p->b.grid.count) return ent_scan_error(p->scan, "a grid axis after a loop");
+            if (p->b.variable_count != p->b.grid.count)
+                return ent_scan_error(p->scan, "a grid axis after a loop");
             ENT_TRY(parse_grid(p));
         } else if (ent_scan_accept(p->scan, "buffer")) {
             ENT_TRY(parse_buffer(p));
@@ -526,8 +514,7 @@ static ent_status parse_body(parser *p)
     }
 }
 
-ent_status ent_tile_parse_at(ent_scan *scan, ent_tile_program **out)
-{
+ent_status ent_tile_parse_at(ent_scan *scan, ent_tile_program **out) {
     parser p = {.scan = scan};
     ent_str name;
     ENT_TRY(ent_scan_expect(scan, "tile_program"));
@@ -540,8 +527,8 @@ ent_status ent_tile_parse_at(ent_scan *scan, ent_tile_program **out)
     return NULL;
 }
 
-ent_status ent_tile_parse(ent_arena *arena, const char *file, const char *text, size_t size, ent_tile_program **out)
-{
+ent_status ent_tile_parse(ent_arena *arena, const char *file, const char *text, size_t size,
+                          ent_tile_program **out) {
     ent_scan scan;
     ent_ops_error error;
     ent_scan_init(&scan, arena, file, text, size);

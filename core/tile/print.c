@@ -6,14 +6,14 @@
 #include "core/tile/internal.h"
 #include "core/tile/tile.h"
 
-static void print_dim(ent_text *out, ent_dim dim)
-{
-    if (dim >= 0) ent_text_add(out, "%" PRId64, dim);
-    else ent_text_add(out, "e%" PRId64, ~dim);
+static void print_dim(ent_text *out, ent_dim dim) {
+    if (dim >= 0)
+        ent_text_add(out, "%" PRId64, dim);
+    else
+        ent_text_add(out, "e%" PRId64, ~dim);
 }
 
-static bool is_word(ent_str text)
-{
+static bool is_word(ent_str text) {
     if (text.size == 0 || isdigit((unsigned char)text.data[0])) return false;
     for (size_t i = 0; i < text.size; i++) {
         unsigned char c = (unsigned char)text.data[i];
@@ -23,26 +23,28 @@ static bool is_word(ent_str text)
 }
 
 /* Quoted with the escapes that ent_scan_string reads. */
-static void print_string(ent_text *out, ent_str text)
-{
+static void print_string(ent_text *out, ent_str text) {
     ent_text_add(out, "\"");
     for (size_t i = 0; i < text.size; i++) {
         unsigned char c = (unsigned char)text.data[i];
-        if (c == '"' || c == '\\') ent_text_add(out, "\\%c", c);
-        else if (c < 32 || c >= 127) ent_text_add(out, "\\x%02x", c);
-        else ent_text_add(out, "%c", c);
+        if (c == '"' || c == '\\')
+            ent_text_add(out, "\\%c", c);
+        else if (c < 32 || c >= 127)
+            ent_text_add(out, "\\x%02x", c);
+        else
+            ent_text_add(out, "%c", c);
     }
     ent_text_add(out, "\"");
 }
 
-static void print_name(ent_text *out, ent_str name)
-{
-    if (is_word(name)) ent_text_add(out, "%.*s", (int)name.size, name.data);
-    else print_string(out, name);
+static void print_name(ent_text *out, ent_str name) {
+    if (is_word(name))
+        ent_text_add(out, "%.*s", (int)name.size, name.data);
+    else
+        print_string(out, name);
 }
 
-static void print_expr(ent_text *out, const ent_tile_program *p, uint32_t at)
-{
+static void print_expr(ent_text *out, const ent_tile_program *p, uint32_t at) {
     const ent_expr *e = &p->exprs[at];
     ent_text_add(out, "  expr e%u = ", at);
     if (e->kind == ENT_EXPR_SYMBOL) {
@@ -58,8 +60,7 @@ static void print_expr(ent_text *out, const ent_tile_program *p, uint32_t at)
     ent_text_add(out, "\n");
 }
 
-static void print_layout(ent_text *out, const ent_layout *layout)
-{
+static void print_layout(ent_text *out, const ent_layout *layout) {
     ent_layout plain = ent_layout_plain(layout->rank);
     plain.block_count = layout->block_count;
     for (uint32_t i = 0; i < layout->block_count; i++) {
@@ -68,14 +69,14 @@ static void print_layout(ent_text *out, const ent_layout *layout)
     }
     if (!ent_layout_equal(layout, &plain))
         for (uint32_t i = 0; i < layout->rank; i++)
-            ent_text_add(out, "%s%u%s", i ? ", " : " order(", layout->order[i], i + 1 == layout->rank ? ")" : "");
+            ent_text_add(out, "%s%u%s", i ? ", " : " order(", layout->order[i],
+                         i + 1 == layout->rank ? ")" : "");
     for (uint32_t i = 0; i < layout->block_count; i++)
         ent_text_add(out, "%s%u:%u%s", i ? ", " : " block(", layout->block_axis[i], layout->block_size[i],
                      i + 1 == layout->block_count ? ")" : "");
 }
 
-static void print_declarations(ent_text *out, const ent_tile_program *p)
-{
+static void print_declarations(ent_text *out, const ent_tile_program *p) {
     for (uint32_t i = 0; i < p->symbol_count; i++) {
         ent_text_add(out, "  symbol ");
         print_name(out, p->symbols[i]);
@@ -106,17 +107,19 @@ static void print_declarations(ent_text *out, const ent_tile_program *p)
     }
 }
 
-/* " + 3", " - 3", or at the start "3", "-3". The most negative number has no positive twin and keeps its sign. */
-static void print_signed(ent_text *out, bool first, int64_t value)
-{
-    if (first) ent_text_add(out, "%" PRId64, value);
-    else if (value < 0 && value != INT64_MIN) ent_text_add(out, " - %" PRId64, -value);
-    else ent_text_add(out, " + %" PRId64, value);
+/* " + 3", " - 3", or at the start "3", "-3". The most negative number has no positive twin and keeps its
+ * sign. */
+static void print_signed(ent_text *out, bool first, int64_t value) {
+    if (first)
+        ent_text_add(out, "%" PRId64, value);
+    else if (value < 0 && value != INT64_MIN)
+        ent_text_add(out, " - %" PRId64, -value);
+    else
+        ent_text_add(out, " + %" PRId64, value);
 }
 
 /* "coefficient*name", without the coefficient when it is 1 or -1. */
-static void print_product(ent_text *out, bool first, int64_t coefficient, const char *name, uint32_t id)
-{
+static void print_product(ent_text *out, bool first, int64_t coefficient, const char *name, uint32_t id) {
     if (coefficient == 1 || coefficient == -1) {
         ent_text_add(out, "%s%s%u", coefficient < 0 ? (first ? "-" : " - ") : (first ? "" : " + "), name, id);
         return;
@@ -125,8 +128,7 @@ static void print_product(ent_text *out, bool first, int64_t coefficient, const 
     ent_text_add(out, "*%s%u", name, id);
 }
 
-static void print_index(ent_text *out, const ent_tile_index *x)
-{
+static void print_index(ent_text *out, const ent_tile_index *x) {
     bool divided = x->divisor != 1 || x->exact, first = true;
     if (divided) ent_text_add(out, "(");
     for (uint32_t t = 0; t < x->term_count; t++, first = false)
@@ -143,8 +145,7 @@ static void print_index(ent_text *out, const ent_tile_index *x)
     print_dim(out, x->bound);
 }
 
-static void print_access(ent_text *out, const ent_tile_access *access)
-{
+static void print_access(ent_text *out, const ent_tile_access *access) {
     ent_text_add(out, "b%u[", access->buffer);
     for (uint32_t d = 0; d < access->rank; d++) {
         if (d > 0) ent_text_add(out, ", ");
@@ -153,8 +154,7 @@ static void print_access(ent_text *out, const ent_tile_access *access)
     ent_text_add(out, "]");
 }
 
-static void print_map(ent_text *out, const ent_tile_op *op)
-{
+static void print_map(ent_text *out, const ent_tile_op *op) {
     const ent_ops_map_info *info = ent_ops_map_info_get(op->kind);
     ent_text_add(out, "t%u = %s", op->dst, info->name);
     for (uint32_t i = 0; i < info->parameters; i++) {
@@ -165,8 +165,7 @@ static void print_map(ent_text *out, const ent_tile_op *op)
     for (uint32_t i = 0; i < op->source_count; i++) ent_text_add(out, "%s t%u", i ? "," : "", op->source[i]);
 }
 
-static void print_loop(ent_text *out, const ent_tile_op *op)
-{
+static void print_loop(ent_text *out, const ent_tile_op *op) {
     ent_text_add(out, "loop v%u = ", op->variable);
     print_dim(out, op->begin);
     ent_text_add(out, " to ");
@@ -174,8 +173,7 @@ static void print_loop(ent_text *out, const ent_tile_op *op)
     ent_text_add(out, " step %" PRId64 " {", op->step);
 }
 
-static void print_iota(ent_text *out, const ent_tile_op *op)
-{
+static void print_iota(ent_text *out, const ent_tile_op *op) {
     ent_text_add(out, "t%u = iota ", op->dst);
     ent_text_add_number(out, op->f[0], false);
     if (op->variable != ENT_TILE_NONE) print_product(out, false, op->step, "v", op->variable);
@@ -183,8 +181,7 @@ static void print_iota(ent_text *out, const ent_tile_op *op)
         if (op->axis_mask & 1u << a) ent_text_add(out, " along %u", a);
 }
 
-static void print_axes(ent_text *out, const ent_tile_op *op)
-{
+static void print_axes(ent_text *out, const ent_tile_op *op) {
     const char *before = " over ";
     for (uint32_t a = 0; a < ENT_TILE_MAX_RANK; a++) {
         if (!(op->axis_mask & 1u << a)) continue;
@@ -194,8 +191,7 @@ static void print_axes(ent_text *out, const ent_tile_op *op)
 }
 
 /* size: table */
-static void print_op(ent_text *out, const ent_tile_program *p, const ent_tile_op *op)
-{
+static void print_op(ent_text *out, const ent_tile_program *p, const ent_tile_op *op) {
     switch (op->opcode) {
     case ENT_TILE_LOAD:
     case ENT_TILE_COPY:
@@ -216,27 +212,40 @@ static void print_op(ent_text *out, const ent_tile_program *p, const ent_tile_op
         ent_text_add(out, "t%u += mma t%u, t%u%s", op->dst, op->source[0], op->source[1],
                      op->flags & ENT_TILE_TRANSPOSE_B ? " transposed" : "");
         break;
-    case ENT_TILE_MAP: print_map(out, op); break;
+    case ENT_TILE_MAP:
+        print_map(out, op);
+        break;
     case ENT_TILE_REDUCE:
         ent_text_add(out, "t%u = %s t%u", op->dst, ent_tile_reduce_words[op->kind], op->source[0]);
         print_axes(out, op);
         break;
-    case ENT_TILE_LOOP: print_loop(out, op); break;
-    case ENT_TILE_END: ent_text_add(out, "}"); break;
-    case ENT_TILE_WAIT: ent_text_add(out, "wait %u", op->count); break;
-    case ENT_TILE_RESHAPE: ent_text_add(out, "t%u = reshape t%u", op->dst, op->source[0]); break;
+    case ENT_TILE_LOOP:
+        print_loop(out, op);
+        break;
+    case ENT_TILE_END:
+        ent_text_add(out, "}");
+        break;
+    case ENT_TILE_WAIT:
+        ent_text_add(out, "wait %u", op->count);
+        break;
+    case ENT_TILE_RESHAPE:
+        ent_text_add(out, "t%u = reshape t%u", op->dst, op->source[0]);
+        break;
     case ENT_TILE_PERMUTE:
         ent_text_add(out, "t%u = permute t%u (", op->dst, op->source[0]);
-        for (uint32_t a = 0; a < p->values[op->dst].rank; a++) ent_text_add(out, "%s%u", a ? ", " : "", op->perm[a]);
+        for (uint32_t a = 0; a < p->values[op->dst].rank; a++)
+            ent_text_add(out, "%s%u", a ? ", " : "", op->perm[a]);
         ent_text_add(out, ")");
         break;
-    case ENT_TILE_IOTA: print_iota(out, op); break;
-    default: break;
+    case ENT_TILE_IOTA:
+        print_iota(out, op);
+        break;
+    default:
+        break;
     }
 }
 
-void ent_tile_print(const ent_tile_program *program, ent_text *out)
-{
+void ent_tile_print(const ent_tile_program *program, ent_text *out) {
     uint32_t depth = 1;
     ent_text_add(out, "tile_program ");
     print_string(out, program->name);

@@ -6,7 +6,8 @@
  *     input text
  *     --- expect
  *     expected text
- * The whole output is compared. --accept shows the difference and rewrites the expectation; refused when CI=true. */
+ * The whole output is compared. --accept shows the difference and rewrites the expectation; refused when
+ * CI=true. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,15 @@
 static const golden_stage *const stages[] = {
     &golden_stage_tile,
     &golden_stage_program,
+    &golden_stage_graph,
+    &golden_stage_infer,
 };
 
 typedef struct golden {
     const golden_stage *stage;
     const char *path;
-    const char *file; /* its last part, so that expected errors do not depend on where the runner was started */
+    const char
+        *file; /* its last part, so that expected errors do not depend on where the runner was started */
     const char *args;
     ent_str head; /* everything through the "--- expect" line */
     ent_str input;
@@ -38,8 +42,7 @@ typedef struct tally {
 /* ---- reading ---- */
 
 /* The rest of the first line that starts with `key`, before the input's first other line; "" if none. */
-static const char *header_value(ent_arena *arena, ent_str text, const char *key)
-{
+static const char *header_value(ent_arena *arena, ent_str text, const char *key) {
     const char *at = text.data, *end = text.data + text.size;
     size_t key_size = strlen(key);
     while (at < end && *at == '#') {
@@ -55,8 +58,7 @@ static const char *header_value(ent_arena *arena, ent_str text, const char *key)
     return "";
 }
 
-static bool read_golden(ent_arena *arena, const char *path, golden *out)
-{
+static bool read_golden(ent_arena *arena, const char *path, golden *out) {
     static const char marker[] = "\n--- expect\n";
     ent_str text;
     ent_status status = ent_file_read(arena, path, ENT_ERROR_USAGE, 1 << 20, &text);
@@ -87,14 +89,12 @@ static bool read_golden(ent_arena *arena, const char *path, golden *out)
 
 /* ---- comparing ---- */
 
-static const char *line_end(const char *at, const char *end)
-{
+static const char *line_end(const char *at, const char *end) {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     return newline ? newline + 1 : end;
 }
 
-static void show_lines(char sign, const char *at, const char *end)
-{
+static void show_lines(char sign, const char *at, const char *end) {
     while (at < end) {
         const char *next = line_end(at, end);
         printf("  %c %.*s%s", sign, (int)(next - at), at, next[-1] == '\n' ? "" : "\n");
@@ -103,8 +103,7 @@ static void show_lines(char sign, const char *at, const char *end)
 }
 
 /* The lines between the common start and the common end. */
-static void show_difference(ent_str expected, ent_str actual)
-{
+static void show_difference(ent_str expected, ent_str actual) {
     const char *e = expected.data, *e_end = expected.data + expected.size;
     const char *a = actual.data, *a_end = actual.data + actual.size;
     while (e < e_end && a < a_end) {
@@ -120,14 +119,13 @@ static void show_difference(ent_str expected, ent_str actual)
     show_lines('+', a, a_end);
 }
 
-static bool same_text(ent_str a, ent_str b)
-{
+static bool same_text(ent_str a, ent_str b) {
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* parse -> print -> parse -> print: the second print must be the first. An input that does not parse is run()'s to judge. */
-static bool reprints(ent_arena *arena, const golden *g)
-{
+/* parse -> print -> parse -> print: the second print must be the first. An input that does not parse is
+ * run()'s to judge. */
+static bool reprints(ent_arena *arena, const golden *g) {
     ent_text once, twice;
     if (!g->stage->reprint) return true;
     ent_text_init(&once, arena);
@@ -143,16 +141,14 @@ static bool reprints(ent_arena *arena, const golden *g)
     return false;
 }
 
-static bool accept_output(ent_arena *arena, const golden *g, ent_str actual)
-{
+static bool accept_output(ent_arena *arena, const golden *g, ent_str actual) {
     ent_file_chunk chunks[2] = {{g->head.data, g->head.size}, {actual.data, actual.size}};
     ent_status status = ent_file_write_atomic(arena, g->path, chunks, 2);
     printf("%s %s\n", status ? ent_status_text(arena, status) : "accepted", g->path);
     return !status;
 }
 
-static bool run_golden(ent_arena *arena, const char *path, bool accept)
-{
+static bool run_golden(ent_arena *arena, const char *path, bool accept) {
     golden g;
     ent_text out;
     if (!read_golden(arena, path, &g)) return false;
@@ -169,13 +165,11 @@ static bool run_golden(ent_arena *arena, const char *path, bool accept)
 
 /* ---- walking ---- */
 
-static int keep_visible(const struct dirent *entry)
-{
+static int keep_visible(const struct dirent *entry) {
     return entry->d_name[0] != '.';
 }
 
-static void run_path(const char *path, tally *t)
-{
+static void run_path(const char *path, tally *t) {
     struct stat info;
     struct dirent **entries = NULL;
     if (stat(path, &info) != 0) {
@@ -203,15 +197,15 @@ static void run_path(const char *path, tally *t)
     ent_arena_destroy(arena);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     tally t = {0, 0, false};
     int paths = 0;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--accept") == 0) t.accept = true;
     const char *ci = getenv("CI");
     if (t.accept && ci && strcmp(ci, "true") == 0) {
-        printf("--accept is refused when CI=true: accept on a developer's machine and review the difference\n");
+        printf(
+            "--accept is refused when CI=true: accept on a developer's machine and review the difference\n");
         return 1;
     }
     for (int i = 1; i < argc; i++) {

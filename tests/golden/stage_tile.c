@@ -1,20 +1,22 @@
-/* Stage "tile": a tile program run by the interpreter on seeded buffers. The expectation lists every output, in logical order.
- * args: symbol values, "N=3"; several runs are separated by "|". */
+/* Stage "tile": a tile program run by the interpreter on seeded buffers. The expectation lists every output,
+ * in logical order. args: symbol values, "N=3"; several runs are separated by "|". */
 #include <inttypes.h>
 #include <string.h>
 
 #include "tests/golden/golden.h"
 #include "tests/golden/tile_case.h"
 
-static ent_status parse_symbols(ent_scan *scan, const ent_tile_program *program, int64_t *symbols)
-{
+static ent_status parse_symbols(ent_scan *scan, const ent_tile_program *program, int64_t *symbols) {
     uint32_t given = 0;
     for (uint32_t i = 0; i < program->symbol_count; i++) {
         const char *name = ent_scan_word(scan);
-        if (!name) return ent_scan_error(scan, "a value for each of the %u symbols is needed", program->symbol_count);
+        if (!name)
+            return ent_scan_error(scan, "a value for each of the %u symbols is needed",
+                                  program->symbol_count);
         uint32_t at = 0;
-        while (at < program->symbol_count && (strlen(name) != program->symbols[at].size ||
-                                              memcmp(name, program->symbols[at].data, program->symbols[at].size) != 0))
+        while (at < program->symbol_count &&
+               (strlen(name) != program->symbols[at].size ||
+                memcmp(name, program->symbols[at].data, program->symbols[at].size) != 0))
             at++;
         if (at == program->symbol_count) return ent_scan_error(scan, "no symbol %s", name);
         ENT_TRY(ent_scan_expect(scan, "="));
@@ -24,8 +26,7 @@ static ent_status parse_symbols(ent_scan *scan, const ent_tile_program *program,
     return given == program->symbol_count ? NULL : ent_scan_error(scan, "too few symbols");
 }
 
-static void print_buffer(const tile_case *c, uint32_t buffer, ent_text *out)
-{
+static void print_buffer(const tile_case *c, uint32_t buffer, ent_text *out) {
     const ent_tile_buffer *b = &c->program->buffers[buffer];
     int64_t columns = b->rank > 0 ? c->dims[buffer][b->rank - 1] : 1;
     ent_text_add(out, "b%u %s[", buffer, ent_dtype_name(b->dtype));
@@ -37,22 +38,22 @@ static void print_buffer(const tile_case *c, uint32_t buffer, ent_text *out)
     }
 }
 
-static ent_status run_once(ent_arena *arena, const ent_tile_program *program, const int64_t *symbols, const char *file,
-                           ent_text *out)
-{
+static ent_status run_once(ent_arena *arena, const ent_tile_program *program, const int64_t *symbols,
+                           const char *file, ent_text *out) {
     tile_case c;
     ent_ops_error error;
     if (!tile_case_open(&c, program, symbols))
-        return ent_status_make(arena, ENT_ERROR_USAGE, "golden.sizes", file, "the sizes do not evaluate or are too large");
+        return ent_status_make(arena, ENT_ERROR_USAGE, "golden.sizes", file,
+                               "the sizes do not evaluate or are too large");
     ent_code code = ent_ops_tile_interpret(program, c.memory, c.symbols, NULL, &error);
     for (uint32_t i = 0; code == ENT_OK && i < program->buffer_count; i++)
         if (program->buffers[i].role == ENT_ROLE_OUTPUT) print_buffer(&c, i, out);
     tile_case_close(&c);
-    return code == ENT_OK ? NULL : ent_status_make(arena, ENT_ERROR_INTERNAL, "tile.run", file, "%s", error.text);
+    return code == ENT_OK ? NULL
+                          : ent_status_make(arena, ENT_ERROR_INTERNAL, "tile.run", file, "%s", error.text);
 }
 
-static ent_status run(ent_arena *arena, const char *args, const char *file, ent_str input, ent_text *out)
-{
+static ent_status run(ent_arena *arena, const char *args, const char *file, ent_str input, ent_text *out) {
     ent_tile_program *program;
     ent_scan scan;
     int64_t symbols[8] = {0};
@@ -61,15 +62,15 @@ static ent_status run(ent_arena *arena, const char *args, const char *file, ent_
     do {
         ENT_TRY(parse_symbols(&scan, program, symbols));
         for (uint32_t i = 0; i < program->symbol_count && i < 8; i++)
-            ent_text_add(out, "%.*s=%" PRId64 "\n", (int)program->symbols[i].size, program->symbols[i].data, symbols[i]);
+            ent_text_add(out, "%.*s=%" PRId64 "\n", (int)program->symbols[i].size, program->symbols[i].data,
+                         symbols[i]);
         ENT_TRY(run_once(arena, program, symbols, file, out));
     } while (ent_scan_accept(&scan, "|"));
     return ent_scan_done(&scan) ? NULL : ent_scan_error(&scan, "expected | or the end");
 }
 
 /* Through the byte form too: what is printed was encoded and decoded before. */
-static ent_status reprint(ent_arena *arena, const char *file, ent_str input, ent_text *out)
-{
+static ent_status reprint(ent_arena *arena, const char *file, ent_str input, ent_text *out) {
     ent_tile_program *program, *decoded;
     ent_str bytes;
     ENT_TRY(ent_tile_parse(arena, file, input.data, input.size, &program));

@@ -1,4 +1,5 @@
-/* The flat message form: what is written is read back, old and new sides understand each other, hostile bytes are refused. */
+/* The flat message form: what is written is read back, old and new sides understand each other, hostile bytes
+ * are refused. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,8 +8,7 @@
 #include "abi/ent_message.h"
 #include "tests/unit/message_sample.h"
 
-START_TEST(table_is_consistent)
-{
+START_TEST(table_is_consistent) {
     uint32_t record_count = 0, field_count = 0, seen = 0;
     const ent_message_record_info *records = ent_message_records(&record_count);
     const ent_message_field_info *fields = ent_message_fields(&field_count);
@@ -29,12 +29,12 @@ START_TEST(table_is_consistent)
 }
 END_TEST
 
-START_TEST(every_field_reads_back)
-{
+START_TEST(every_field_reads_back) {
     for (uint64_t seed = 1; seed < 40; seed++) {
         ent_message_writer writer = sample_writer();
         sample_random(&writer, ENT_MESSAGE_quote_reply, seed);
-        /* A copy at an odd address, exactly as long as the message, so that a sanitizer sees every stray read. */
+        /* A copy at an odd address, exactly as long as the message, so that a sanitizer sees every stray
+         * read. */
         uint8_t *copy = malloc(writer.size + 1);
         memcpy(copy + 1, writer.data, writer.size);
         ent_message_reader reader;
@@ -47,13 +47,13 @@ START_TEST(every_field_reads_back)
 }
 END_TEST
 
-START_TEST(known_bytes)
-{
+START_TEST(known_bytes) {
     /* The form itself, byte by byte: a change of it must fail here. */
     static const uint8_t expected[] = {
-        'E', 'N', 'T', 'M', 1, 0, 32, 0, 80, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        32, 0, 0, 0x80, 1, 0, 2, 0, 40 + 8, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 10, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0,
-        'c', 'p', 'u', ':', 'a', 'v', 'x', '2', '+', 'x', 0, 0, 0, 0, 0, 0};
+        'E',    'N', 'T', 'M', 1,   0,   32,  0,   80,  0,   0,   0,   0,   0,   0, 0,    5, 0, 0, 0,
+        1,      0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   32,  0,   0, 0x80, 1, 0, 2, 0,
+        40 + 8, 0,   0,   0,   0,   0,   0,   0,   32,  0,   0,   0,   10,  0,   0, 0,    7, 0, 0, 0,
+        0,      0,   0,   0,   'c', 'p', 'u', ':', 'a', 'v', 'x', '2', '+', 'x', 0, 0,    0, 0, 0, 0};
     ent_message_writer writer = sample_writer();
     ent_message_begin(&writer, ENT_MESSAGE_award_request);
     ent_message_record_begin(&writer, ENT_RECORD_device);
@@ -67,17 +67,18 @@ START_TEST(known_bytes)
 }
 END_TEST
 
-START_TEST(old_and_new_sides)
-{
+START_TEST(old_and_new_sides) {
     ent_message_writer writer = sample_writer();
     ent_message_begin(&writer, ENT_MESSAGE_award_request);
-    ent_message_record_begin_as(&writer, ENT_RECORD_award | ENT_MESSAGE_MUST_UNDERSTAND, 1, 1); /* an older side */
+    ent_message_record_begin_as(&writer, ENT_RECORD_award | ENT_MESSAGE_MUST_UNDERSTAND, 1,
+                                1); /* an older side */
     ent_message_put_u64(&writer, 0, 5);
     ent_message_record_end(&writer);
     ent_message_record_begin_as(&writer, 0x1234, 3, 1); /* optional and unknown */
     ent_message_put_u64(&writer, 0, UINT64_MAX);
     ent_message_record_end(&writer);
-    ent_message_record_begin_as(&writer, ENT_RECORD_award | ENT_MESSAGE_MUST_UNDERSTAND, 2, 4); /* a newer side */
+    ent_message_record_begin_as(&writer, ENT_RECORD_award | ENT_MESSAGE_MUST_UNDERSTAND, 2,
+                                4); /* a newer side */
     ent_message_put_u64(&writer, 0, 6);
     ent_message_put_u64(&writer, 1, 60);
     ent_message_put_text(&writer, 3, "new");
@@ -103,8 +104,7 @@ START_TEST(old_and_new_sides)
 }
 END_TEST
 
-START_TEST(writer_refuses_misuse)
-{
+START_TEST(writer_refuses_misuse) {
     ent_message_writer writer = sample_writer();
     ent_message_begin(&writer, 1);
     ent_message_record_begin(&writer, ENT_RECORD_award);
@@ -130,9 +130,10 @@ START_TEST(writer_refuses_misuse)
 }
 END_TEST
 
-START_TEST(layouts_round_trip)
-{
-    ent_layout layouts[4] = {ent_layout_plain(4), ent_layout_channels_last(4), {0, 0, 0, 0, {0}, {0}, {0}, 0},
+START_TEST(layouts_round_trip) {
+    ent_layout layouts[4] = {ent_layout_plain(4),
+                             ent_layout_channels_last(4),
+                             {0, 0, 0, 0, {0}, {0}, {0}, 0},
                              {ENT_LAYOUT_OPAQUE, 3, 0, 0, {0}, {0}, {0}, UINT64_MAX}};
     layouts[1].block_count = 1;
     layouts[1].block_axis[0] = 1;
@@ -160,9 +161,9 @@ START_TEST(layouts_round_trip)
 }
 END_TEST
 
-/* Opens damaged bytes and, when they pass, reads every field: an out-of-bounds read is the sanitizer's to report. */
-static bool survives(const uint8_t *bytes, size_t size)
-{
+/* Opens damaged bytes and, when they pass, reads every field: an out-of-bounds read is the sanitizer's to
+ * report. */
+static bool survives(const uint8_t *bytes, size_t size) {
     uint8_t *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
     ent_message_reader reader;
@@ -173,12 +174,12 @@ static bool survives(const uint8_t *bytes, size_t size)
     return code == ENT_OK;
 }
 
-START_TEST(hostile_bytes)
-{
+START_TEST(hostile_bytes) {
     ent_message_writer writer = sample_writer();
     sample_random(&writer, ENT_MESSAGE_survey_reply, 7);
     ck_assert(survives(writer.data, writer.size));
-    for (size_t size = 0; size < writer.size; size += size < 512 ? 1 : 37) ck_assert(!survives(writer.data, size));
+    for (size_t size = 0; size < writer.size; size += size < 512 ? 1 : 37)
+        ck_assert(!survives(writer.data, size));
     uint64_t random = 99;
     for (size_t bit = 0; bit < writer.size * 8; bit += bit < 8192 ? 1 : 13) {
         writer.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -201,8 +202,7 @@ START_TEST(hostile_bytes)
 }
 END_TEST
 
-START_TEST(references_out_of_range)
-{
+START_TEST(references_out_of_range) {
     ent_message_writer writer = sample_writer();
     ent_message_begin(&writer, 1);
     ent_message_record_begin(&writer, ENT_RECORD_offer);
@@ -210,10 +210,12 @@ START_TEST(references_out_of_range)
     ent_message_put_i64s(&writer, ENT_FIELD_offer_nodes, nodes, 2);
     ent_message_record_end(&writer);
     ck_assert_int_eq(ent_message_end(&writer), ENT_OK);
-    uint8_t *slot = writer.data + ENT_MESSAGE_HEADER_BYTES + ENT_MESSAGE_RECORD_BYTES + 8 * ENT_FIELD_offer_nodes;
+    uint8_t *slot =
+        writer.data + ENT_MESSAGE_HEADER_BYTES + ENT_MESSAGE_RECORD_BYTES + 8 * ENT_FIELD_offer_nodes;
     uint64_t good = ent_bytes_load(slot, 8), offset = good & 0xffffffffu;
-    const uint64_t bad[] = {offset | 3ull << 32,          offset | 0xffffffffull << 32, (offset + 4) | 1ull << 32,
-                            16 | 1ull << 32,              (offset + 16) | 1ull << 32,   0xfffffff8u | 1ull << 32,
+    const uint64_t bad[] = {offset | 3ull << 32,          offset | 0xffffffffull << 32,
+                            (offset + 4) | 1ull << 32,    16 | 1ull << 32,
+                            (offset + 16) | 1ull << 32,   0xfffffff8u | 1ull << 32,
                             offset | 0x20000000ull << 32, 0 | 1ull << 32};
     ent_message_reader reader;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -226,8 +228,7 @@ START_TEST(references_out_of_range)
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("message_form");
     TCase *tcase = tcase_create("message_form");
     tcase_set_timeout(tcase, 120);

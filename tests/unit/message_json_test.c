@@ -1,4 +1,5 @@
-/* Messages through JSON and back: inverse to the byte, for every kind, every record and field, and for bytes of any sort. */
+/* Messages through JSON and back: inverse to the byte, for every kind, every record and field, and for bytes
+ * of any sort. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,29 +8,27 @@
 #include "tests/unit/message_sample.h"
 
 /* bytes -> JSON -> bytes must be the identity, and JSON -> bytes -> JSON too. Returns the JSON. */
-static const char *check_inverse(ent_arena *arena, const uint8_t *bytes, size_t size)
-{
+static const char *check_inverse(ent_arena *arena, const uint8_t *bytes, size_t size) {
     ent_str json, again;
     ent_bytes back;
     ck_assert_ptr_null(ent_host_message_to_json(arena, bytes, size, &json));
     ck_assert_ptr_null(memchr(json.data, '\n', json.size));
     ent_status status = ent_host_message_from_json(arena, json.data, json.size, &back);
     ck_assert_msg(!status, "%s\n%s", ent_status_text(arena, status), json.data);
-    ck_assert_msg(back.size == size && (size == 0 || memcmp(back.data, bytes, size) == 0), "bytes differ after %s", json.data);
+    ck_assert_msg(back.size == size && (size == 0 || memcmp(back.data, bytes, size) == 0),
+                  "bytes differ after %s", json.data);
     ck_assert_ptr_null(ent_host_message_to_json(arena, back.data, back.size, &again));
     ck_assert_str_eq(json.data, again.data);
     return json.data;
 }
 
-static uint32_t count_of(const char *text, const char *part)
-{
+static uint32_t count_of(const char *text, const char *part) {
     uint32_t count = 0;
     for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) count++;
     return count;
 }
 
-START_TEST(every_kind_record_and_field)
-{
+START_TEST(every_kind_record_and_field) {
     uint32_t records = 0, as_hex = 0; /* NaN payloads and bad UTF-8 need hex; most records must not */
     for (uint32_t kind = 0; kind < 12; kind++)
         for (uint64_t seed = 1; seed < 12; seed++) {
@@ -48,8 +47,7 @@ START_TEST(every_kind_record_and_field)
 }
 END_TEST
 
-START_TEST(readable_form)
-{
+START_TEST(readable_form) {
     ent_arena *arena = ent_arena_create(0);
     ent_message_writer writer = sample_writer();
     ent_message_begin(&writer, ENT_MESSAGE_quote_reply);
@@ -71,7 +69,8 @@ START_TEST(readable_form)
     ck_assert_int_eq(ent_message_end(&writer), ENT_OK);
     ck_assert_str_eq(check_inverse(arena, writer.data, writer.size),
                      "{\"message\":\"quote_reply\",\"records\":["
-                     "{\"record\":\"price\",\"offer\":3,\"time_mid_ns\":0.1,\"time_high_ns\":\"inf\",\"weight_bytes\":\"9007199254740993\"},"
+                     "{\"record\":\"price\",\"offer\":3,\"time_mid_ns\":0.1,\"time_high_ns\":\"inf\","
+                     "\"weight_bytes\":\"9007199254740993\"},"
                      "{\"record\":\"reason\",\"id\":\"layout\",\"node\":-1,\"text\":\"a \\\"b\\\"\"},"
                      "{\"record\":\"offer\",\"nodes\":[4,-5,\"-9223372036854775808\"]}]}");
     free(writer.data);
@@ -79,8 +78,7 @@ START_TEST(readable_form)
 }
 END_TEST
 
-START_TEST(other_versions_and_unknown_records)
-{
+START_TEST(other_versions_and_unknown_records) {
     ent_arena *arena = ent_arena_create(0);
     ent_message_writer writer = sample_writer();
     ent_message_begin(&writer, 77);
@@ -107,8 +105,7 @@ START_TEST(other_versions_and_unknown_records)
 }
 END_TEST
 
-START_TEST(any_bytes)
-{
+START_TEST(any_bytes) {
     ent_message_writer writer = sample_writer();
     sample_random(&writer, ENT_MESSAGE_region, 3);
     uint64_t random = 5;
@@ -127,12 +124,17 @@ START_TEST(any_bytes)
 }
 END_TEST
 
-START_TEST(bad_json_is_refused)
-{
+START_TEST(bad_json_is_refused) {
     static const char *const bad[] = {
-        "", "[]", "{}", "{\"message\":\"nonsense\",\"records\":[]}", "{\"message\":\"region\"}",
-        "{\"message\":\"unreadable\",\"hex\":\"0\"}", "{\"message\":\"unreadable\",\"hex\":\"0g\"}",
-        "{\"message\":\"region\",\"records\":[3]}", "{\"message\":\"region\",\"records\":[{\"record\":\"nonsense\"}]}",
+        "",
+        "[]",
+        "{}",
+        "{\"message\":\"nonsense\",\"records\":[]}",
+        "{\"message\":\"region\"}",
+        "{\"message\":\"unreadable\",\"hex\":\"0\"}",
+        "{\"message\":\"unreadable\",\"hex\":\"0g\"}",
+        "{\"message\":\"region\",\"records\":[3]}",
+        "{\"message\":\"region\",\"records\":[{\"record\":\"nonsense\"}]}",
         "{\"message\":\"region\",\"records\":[{\"record\":\"award\",\"ofer\":3}]}",
         "{\"message\":\"region\",\"records\":[{\"record\":\"award\",\"offer\":-3}]}",
         "{\"message\":\"region\",\"records\":[{\"record\":\"award\",\"offer\":3.5}]}",
@@ -154,8 +156,7 @@ START_TEST(bad_json_is_refused)
 }
 END_TEST
 
-START_TEST(field_names_do_not_collide)
-{
+START_TEST(field_names_do_not_collide) {
     uint32_t count = 0;
     const ent_message_field_info *fields = ent_message_fields(&count);
     static const char *const taken[] = {"record", "version", "fields", "hex"};
@@ -164,8 +165,7 @@ START_TEST(field_names_do_not_collide)
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("message_json");
     TCase *tcase = tcase_create("message_json");
     tcase_set_timeout(tcase, 300);

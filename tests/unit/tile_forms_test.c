@@ -8,31 +8,27 @@
 #include "core/tile/tile.h"
 #include "tests/unit/message_sample.h"
 
-static const char *print(ent_arena *arena, const ent_tile_program *program)
-{
+static const char *print(ent_arena *arena, const ent_tile_program *program) {
     ent_text text;
     ent_text_init(&text, arena);
     ent_tile_print(program, &text);
     return text.data;
 }
 
-static ent_tile_program *parse(ent_arena *arena, const char *text)
-{
+static ent_tile_program *parse(ent_arena *arena, const char *text) {
     ent_tile_program *program = NULL;
     ent_status status = ent_tile_parse(arena, "text", text, strlen(text), &program);
     ck_assert_msg(!status, "%s\n%s", ent_status_text(arena, status), text);
     return program;
 }
 
-static void check_bytes_equal(ent_str a, ent_str b)
-{
+static void check_bytes_equal(ent_str a, ent_str b) {
     ck_assert_uint_eq(a.size, b.size);
     ck_assert_mem_eq(a.data, b.data, a.size);
 }
 
 /* A matmul of any M by 64 by 32 through the builder, with every kind of helper. */
-static ent_tile_program *build(ent_arena *arena)
-{
+static ent_tile_program *build(ent_arena *arena) {
     ent_tile_builder b;
     ent_tile_program *program = NULL;
     ent_tile_builder_init(&b, arena, "built \"by\" hand");
@@ -54,7 +50,8 @@ static ent_tile_program *build(ent_arena *arena)
     uint32_t weights = ent_tile_builder_buffer(&b, ENT_ROLE_CONSTANT, ENT_DTYPE_F32, 2, b_dims, &plain);
     uint32_t out = ent_tile_builder_buffer(&b, ENT_ROLE_OUTPUT, ENT_DTYPE_F32, 3, c_dims, &last);
     uint32_t sum = ent_tile_builder_value2(&b, ENT_SPACE_REGISTER, 8, 16);
-    uint32_t ta = ent_tile_builder_value2(&b, ENT_SPACE_LOCAL, 8, 4), tb = ent_tile_builder_value2(&b, ENT_SPACE_SHARED, 4, 16);
+    uint32_t ta = ent_tile_builder_value2(&b, ENT_SPACE_LOCAL, 8, 4),
+             tb = ent_tile_builder_value2(&b, ENT_SPACE_SHARED, 4, 16);
     uint32_t four = ent_tile_builder_value4(&b, ENT_SPACE_LOCAL, 2, 4, 1, 16);
     ent_tile_builder_fill(&b, sum, 0.1);
     uint32_t k = ent_tile_builder_loop(&b, 0, 64, 4);
@@ -84,8 +81,7 @@ static ent_tile_program *build(ent_arena *arena)
     return program;
 }
 
-START_TEST(built_program_prints_and_parses)
-{
+START_TEST(built_program_prints_and_parses) {
     static const char expected[] = "tile_program \"built \\\"by\\\" hand\" {\n"
                                    "  symbol \"batch size\"\n"
                                    "  expr e0 = symbol \"batch size\"\n"
@@ -127,8 +123,7 @@ START_TEST(built_program_prints_and_parses)
 }
 END_TEST
 
-START_TEST(builder_reports_misuse)
-{
+START_TEST(builder_reports_misuse) {
     ent_arena *arena = ent_arena_create(0);
     ent_tile_builder b;
     ent_tile_program *program = NULL;
@@ -144,29 +139,42 @@ START_TEST(builder_reports_misuse)
 END_TEST
 
 /* Index terms at the edges of int64, every dtype, odd spacing. */
-START_TEST(odd_indices_round_trip)
-{
-    static const char *const indices[] = {
-        "0", "-9223372036854775808", "9223372036854775807", "v0", "-v0", "0*v0", "-9223372036854775808*v0",
-        "v0 + -9223372036854775808*v0", "v0 + -9223372036854775808", "@0", "-@0", "-2*@0", "0*@0 + 5",
-        "v0 - v0 + 3*v0 - @0 - 7", "(v0) / 1 exact", "(-v0 + 2*@0 - 1) / 9223372036854775807",
-        "(0) / 3 exact gather t1 bound e0", "v0 gather t1", "5 bound 0"};
+START_TEST(odd_indices_round_trip) {
+    static const char *const indices[] = {"0",
+                                          "-9223372036854775808",
+                                          "9223372036854775807",
+                                          "v0",
+                                          "-v0",
+                                          "0*v0",
+                                          "-9223372036854775808*v0",
+                                          "v0 + -9223372036854775808*v0",
+                                          "v0 + -9223372036854775808",
+                                          "@0",
+                                          "-@0",
+                                          "-2*@0",
+                                          "0*@0 + 5",
+                                          "v0 - v0 + 3*v0 - @0 - 7",
+                                          "(v0) / 1 exact",
+                                          "(-v0 + 2*@0 - 1) / 9223372036854775807",
+                                          "(0) / 3 exact gather t1 bound e0",
+                                          "v0 gather t1",
+                                          "5 bound 0"};
     for (size_t i = 0; i < sizeof indices / sizeof indices[0]; i++) {
         ent_arena *arena = ent_arena_create(0);
-        const char *text = ent_arena_format(arena,
-                                            "tile_program \"\" {\n  symbol N.x\n  expr e0 = symbol N.x\n"
-                                            "  grid v0: extent 4 step 2\n  buffer b0: input f32[4]\n"
-                                            "  tile t0: f32[2] local\n  tile t1: i64[2] local\n  t1 = fill 0\n"
-                                            "  t0 = load b0[%s] outside nan\n}\n",
-                                            indices[i]);
+        const char *text =
+            ent_arena_format(arena,
+                             "tile_program \"\" {\n  symbol N.x\n  expr e0 = symbol N.x\n"
+                             "  grid v0: extent 4 step 2\n  buffer b0: input f32[4]\n"
+                             "  tile t0: f32[2] local\n  tile t1: i64[2] local\n  t1 = fill 0\n"
+                             "  t0 = load b0[%s] outside nan\n}\n",
+                             indices[i]);
         ck_assert_str_eq(print(arena, parse(arena, text)), text);
         ent_arena_destroy(arena);
     }
 }
 END_TEST
 
-START_TEST(bad_text_is_refused_with_its_line)
-{
+START_TEST(bad_text_is_refused_with_its_line) {
     static const char *const bad[] = {
         "",
         "tile_program",
@@ -182,9 +190,12 @@ START_TEST(bad_text_is_refused_with_its_line)
         "tile_program \"x\" {\n t0 = fill 0 }",
         "tile_program \"x\" {\n tile t0: f32[1] local\n t99999999999999999999 = fill 0 }",
         "tile_program \"x\" {\n tile t0: f32[1] local\n t0 = load b0[0] outside 0 }",
-        "tile_program \"x\" {\n buffer b0: input f32[4] tile t0: f32[1] local\n t0 = load b0[@0 + @0] outside 0 }",
-        "tile_program \"x\" {\n buffer b0: input f32[4] tile t0: f32[1] local\n t0 = load b0[9223372036854775807 + 1] outside 0 }",
-        "tile_program \"x\" {\n buffer b0: input f32[4] tile t0: f32[1] local\n t0 = load b0[v0+v0+v0+v0+v0+v0+v0] outside 0 }",
+        "tile_program \"x\" {\n buffer b0: input f32[4] tile t0: f32[1] local\n t0 = load b0[@0 + @0] "
+        "outside 0 }",
+        "tile_program \"x\" {\n buffer b0: input f32[4] tile t0: f32[1] local\n t0 = load "
+        "b0[9223372036854775807 + 1] outside 0 }",
+        "tile_program \"x\" {\n buffer b0: input f32[4] tile t0: f32[1] local\n t0 = load "
+        "b0[v0+v0+v0+v0+v0+v0+v0] outside 0 }",
         "tile_program \"x\" {\n expr e0 = symbol N }",
         "tile_program \"x\" {\n expr e0 = 1 xor 2 }",
         "tile_program \"x\" {\n loop v1 = 0 to 3 step 1 { } }",
@@ -204,19 +215,16 @@ END_TEST
 
 /* ---- bytes ---- */
 
-static void *allocate(void *context, size_t size)
-{
+static void *allocate(void *context, size_t size) {
     return ent_arena_array(context, size, 1);
 }
 
-static uint32_t pick(uint64_t *state)
-{
+static uint32_t pick(uint64_t *state) {
     uint64_t r = sample_next(state);
     return r % 5 == 0 ? ENT_TILE_NONE : (uint32_t)(r >> 32) >> (r % 30);
 }
 
-static void random_access(uint64_t *s, ent_tile_access *a)
-{
+static void random_access(uint64_t *s, ent_tile_access *a) {
     a->buffer = pick(s);
     a->rank = (uint32_t)(sample_next(s) % (ENT_MAX_RANK + 1));
     for (uint32_t d = 0; d < a->rank; d++) {
@@ -234,8 +242,7 @@ static void random_access(uint64_t *s, ent_tile_access *a)
     }
 }
 
-static void random_op(uint64_t *s, ent_tile_op *op)
-{
+static void random_op(uint64_t *s, ent_tile_op *op) {
     op->opcode = pick(s);
     op->kind = pick(s);
     op->dst = pick(s);
@@ -255,8 +262,7 @@ static void random_op(uint64_t *s, ent_tile_op *op)
 }
 
 /* A program whose every field is arbitrary: legal or not, its bytes must carry it. */
-static ent_tile_program random_program(ent_arena *arena, uint64_t *s)
-{
+static ent_tile_program random_program(ent_arena *arena, uint64_t *s) {
     ent_tile_program p;
     memset(&p, 0, sizeof p);
     p.grid_count = p.buffer_count = p.value_count = p.access_count = p.op_count = 3;
@@ -299,8 +305,7 @@ static ent_tile_program random_program(ent_arena *arena, uint64_t *s)
 }
 
 /* Field by field: the arrays hold no pointers and were zeroed, so bytes compare. */
-static void check_same_program(const ent_tile_program *a, const ent_tile_program *b)
-{
+static void check_same_program(const ent_tile_program *a, const ent_tile_program *b) {
     ck_assert_uint_eq(a->variable_count, b->variable_count);
     ck_assert_uint_eq(a->name.size, b->name.size);
     ck_assert_uint_eq(a->grid_count, b->grid_count);
@@ -319,8 +324,7 @@ static void check_same_program(const ent_tile_program *a, const ent_tile_program
     for (uint32_t i = 0; i < a->symbol_count; i++) ck_assert_uint_eq(a->symbols[i].size, b->symbols[i].size);
 }
 
-START_TEST(bytes_are_inverse)
-{
+START_TEST(bytes_are_inverse) {
     uint64_t state = 11;
     for (int round = 0; round < 300; round++) {
         ent_arena *arena = ent_arena_create(0);
@@ -336,9 +340,9 @@ START_TEST(bytes_are_inverse)
 }
 END_TEST
 
-/* Damaged bytes: decoded or refused, verified or refused, printed if legal; never a stray access (the sanitizer's to say). */
-START_TEST(hostile_bytes)
-{
+/* Damaged bytes: decoded or refused, verified or refused, printed if legal; never a stray access (the
+ * sanitizer's to say). */
+START_TEST(hostile_bytes) {
     ent_arena *outer = ent_arena_create(0);
     ent_str bytes;
     uint64_t state = 5;
@@ -354,8 +358,10 @@ START_TEST(hostile_bytes)
             damaged[sample_next(&state) % size] ^= (uint8_t)(1u << sample_next(&state) % 8);
         ent_status status = ent_tile_decode(arena, damaged, size, &program);
         free(damaged);
-        if (status) refused++;
-        else legal++, parse(arena, print(arena, program));
+        if (status)
+            refused++;
+        else
+            legal++, parse(arena, print(arena, program));
         ent_arena_destroy(arena);
     }
     ck_assert_uint_gt(legal, 0);
@@ -365,8 +371,7 @@ START_TEST(hostile_bytes)
 END_TEST
 
 /* Damaged text: parsed or refused. */
-START_TEST(hostile_text)
-{
+START_TEST(hostile_text) {
     ent_arena *outer = ent_arena_create(0);
     const char *text = print(outer, build(outer));
     size_t size = strlen(text);
@@ -387,8 +392,7 @@ START_TEST(hostile_text)
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("tile_forms");
     TCase *tcase = tcase_create("tile_forms");
     tcase_set_timeout(tcase, 120);

@@ -11,13 +11,11 @@
 /* What element `at` (row-major, logical) of the output must be. */
 typedef double (*reference)(const tile_case *c, int64_t at);
 
-static double get(const tile_case *c, uint32_t buffer, int64_t at)
-{
+static double get(const tile_case *c, uint32_t buffer, int64_t at) {
     return tile_case_get(c, buffer, at);
 }
 
-static ent_tile_program *load(ent_arena *arena, const char *name)
-{
+static ent_tile_program *load(ent_arena *arena, const char *name) {
     ent_str text;
     ent_tile_program *program = NULL;
     const char *path = ent_arena_format(arena, "%s/tests/golden/tile/%s.txt", ENT_TEST_SOURCE_DIR, name);
@@ -30,70 +28,65 @@ static ent_tile_program *load(ent_arena *arena, const char *name)
     return program;
 }
 
-static void check_program(const char *name, const int64_t *symbols, uint32_t output, reference expected)
-{
+static void check_program(const char *name, const int64_t *symbols, uint32_t output, reference expected) {
     ent_arena *arena = ent_arena_create(0);
     ent_tile_program *program = load(arena, name);
     tile_case c;
     ent_ops_error error;
     ck_assert(tile_case_open(&c, program, symbols));
-    ck_assert_msg(ent_ops_tile_interpret(program, c.memory, c.symbols, NULL, &error) == ENT_OK, "%s", error.text);
+    ck_assert_msg(ent_ops_tile_interpret(program, c.memory, c.symbols, NULL, &error) == ENT_OK, "%s",
+                  error.text);
     ck_assert_int_gt(tile_case_elements(&c, output), 0);
     for (int64_t i = 0; i < tile_case_elements(&c, output); i++) {
         double got = get(&c, output, i), want = expected(&c, i);
-        ck_assert_msg(fabs(got - want) <= 1e-5 * (1 + fabs(want)), "%s element %lld: %.9g, loops say %.9g", name,
-                      (long long)i, got, want);
+        ck_assert_msg(fabs(got - want) <= 1e-5 * (1 + fabs(want)), "%s element %lld: %.9g, loops say %.9g",
+                      name, (long long)i, got, want);
     }
     tile_case_close(&c);
     ent_arena_destroy(arena);
 }
 
 /* a[rows, depth] b[depth, columns] at one element. */
-static double dot(const tile_case *c, uint32_t a, uint32_t b, int64_t row, int64_t column, int64_t depth, int64_t columns)
-{
+static double dot(const tile_case *c, uint32_t a, uint32_t b, int64_t row, int64_t column, int64_t depth,
+                  int64_t columns) {
     double sum = 0;
     for (int64_t k = 0; k < depth; k++) sum += get(c, a, row * depth + k) * get(c, b, k * columns + column);
     return sum;
 }
 
-static double matmul(const tile_case *c, int64_t at)
-{
+static double matmul(const tile_case *c, int64_t at) {
     return dot(c, 0, 1, at / 7, at % 7, 6, 7);
 }
 
-static double double_buffer(const tile_case *c, int64_t at)
-{
+static double double_buffer(const tile_case *c, int64_t at) {
     return dot(c, 0, 1, at / 3, at % 3, 7, 3);
 }
 
-static double matmul_matmul(const tile_case *c, int64_t at)
-{
+static double matmul_matmul(const tile_case *c, int64_t at) {
     double sum = 0;
     for (int64_t k = 0; k < 5; k++) sum += fmax(0, dot(c, 0, 1, at / 4, k, 3, 5)) * get(c, 2, k * 4 + at % 4);
     return sum;
 }
 
 /* x[1, channels, height, width], zero outside. */
-static double pixel(const tile_case *c, uint32_t buffer, int64_t channel, int64_t row, int64_t column)
-{
+static double pixel(const tile_case *c, uint32_t buffer, int64_t channel, int64_t row, int64_t column) {
     int64_t height = c->dims[buffer][2], width = c->dims[buffer][3];
     if (row < 0 || row >= height || column < 0 || column >= width) return 0;
     return get(c, buffer, (channel * height + row) * width + column);
 }
 
-static double conv(const tile_case *c, int64_t at)
-{
+static double conv(const tile_case *c, int64_t at) {
     int64_t channel = at / 9, row = at / 3 % 3, column = at % 3;
     double sum = get(c, 2, channel);
     for (int64_t i = 0; i < 3; i++)
         for (int64_t y = 0; y < 3; y++)
             for (int64_t x = 0; x < 3; x++)
-                sum += pixel(c, 0, i, 2 * row + y - 1, 2 * column + x - 1) * get(c, 1, ((channel * 3 + i) * 3 + y) * 3 + x);
+                sum += pixel(c, 0, i, 2 * row + y - 1, 2 * column + x - 1) *
+                       get(c, 1, ((channel * 3 + i) * 3 + y) * 3 + x);
     return fmax(0, sum);
 }
 
-static double max_pool(const tile_case *c, int64_t at)
-{
+static double max_pool(const tile_case *c, int64_t at) {
     int64_t channel = at / 9, row = at / 3 % 3, column = at % 3;
     double best = -INFINITY;
     for (int64_t y = 2 * row - 1; y < 2 * row + 2; y++)
@@ -102,23 +95,20 @@ static double max_pool(const tile_case *c, int64_t at)
     return best;
 }
 
-static double softmax(const tile_case *c, int64_t at)
-{
+static double softmax(const tile_case *c, int64_t at) {
     double sum = 0;
     for (int64_t k = 0; k < 5; k++) sum += exp(get(c, 0, at / 5 * 5 + k));
     return exp(get(c, 0, at)) / sum;
 }
 
-static double layer_norm(const tile_case *c, int64_t at)
-{
+static double layer_norm(const tile_case *c, int64_t at) {
     double mean = 0, variance = 0;
     for (int64_t k = 0; k < 6; k++) mean += get(c, 0, at / 6 * 6 + k) / 6;
     for (int64_t k = 0; k < 6; k++) variance += pow(get(c, 0, at / 6 * 6 + k) - mean, 2) / 6;
     return (get(c, 0, at) - mean) / sqrt(variance + 1e-5) * get(c, 1, at % 6) + get(c, 2, at % 6);
 }
 
-static double attention(const tile_case *c, int64_t at)
-{
+static double attention(const tile_case *c, int64_t at) {
     int64_t head = at / 12, query = at / 3 % 4, column = at % 3;
     double sum = 0, weighted = 0;
     for (int64_t key = 0; key < 5; key++) {
@@ -132,37 +122,34 @@ static double attention(const tile_case *c, int64_t at)
     return weighted / sum;
 }
 
-static double clip6(double x)
-{
+static double clip6(double x) {
     return fmin(fmax(x, 0), 6);
 }
 
 /* The expanded image of the bottleneck; its padding is zero after the activation. */
-static double expanded(const tile_case *c, int64_t channel, int64_t row, int64_t column)
-{
+static double expanded(const tile_case *c, int64_t channel, int64_t row, int64_t column) {
     double sum = get(c, 2, channel);
     if (row < 0 || row >= 5 || column < 0 || column >= 5) return 0;
     for (int64_t i = 0; i < 4; i++) sum += pixel(c, 0, i, row, column) * get(c, 1, channel * 4 + i);
     return clip6(sum);
 }
 
-static double bottleneck(const tile_case *c, int64_t at)
-{
+static double bottleneck(const tile_case *c, int64_t at) {
     int64_t output = at / 25, row = at / 5 % 5, column = at % 5;
     double sum = 0;
     for (int64_t channel = 0; channel < 6; channel++) {
         double depthwise = 0;
         for (int64_t y = 0; y < 3; y++)
             for (int64_t x = 0; x < 3; x++)
-                depthwise += expanded(c, channel, row + y - 1, column + x - 1) * get(c, 3, (channel * 3 + y) * 3 + x);
+                depthwise +=
+                    expanded(c, channel, row + y - 1, column + x - 1) * get(c, 3, (channel * 3 + y) * 3 + x);
         sum += clip6(depthwise) * get(c, 4, output * 6 + channel);
     }
     return sum;
 }
 
 /* Scatter form: every input element adds to the outputs it reaches. */
-static double transposed_conv(const tile_case *c, int64_t at)
-{
+static double transposed_conv(const tile_case *c, int64_t at) {
     int64_t output = at / 25, row = at / 5 % 5, column = at % 5;
     double sum = 0;
     for (int64_t i = 0; i < 2; i++)
@@ -175,45 +162,38 @@ static double transposed_conv(const tile_case *c, int64_t at)
     return sum;
 }
 
-static double nearest(const tile_case *c, int64_t at)
-{
+static double nearest(const tile_case *c, int64_t at) {
     int64_t row = at / 7 / 2, column = at % 7 / 2;
     return column < 3 ? get(c, 0, row * 4 + column) : -9;
 }
 
-static double gather_rows(const tile_case *c, int64_t at)
-{
+static double gather_rows(const tile_case *c, int64_t at) {
     int64_t row = (int64_t)get(c, 1, at / 3);
     return row < 5 ? get(c, 0, row * 3 + at % 3) : -1;
 }
 
-static double gather_positions(const tile_case *c, int64_t at)
-{
+static double gather_positions(const tile_case *c, int64_t at) {
     return 100 + (double)(at / 4 * 40 + at % 4) + get(c, 1, at);
 }
 
-static double gram(const tile_case *c, int64_t at)
-{
+static double gram(const tile_case *c, int64_t at) {
     double sum = 0;
     for (int64_t n = 0; n < c->symbols[0]; n++) sum += get(c, 0, n * 3 + at / 3) * get(c, 0, n * 3 + at % 3);
     return sum;
 }
 
-static double half(const tile_case *c, int64_t at)
-{
+static double half(const tile_case *c, int64_t at) {
     (void)at;
     ck_assert_int_eq(c->dims[2][1], (2 * c->symbols[0] + 3) / 4);
     return 0.5;
 }
 
-static double reordered(const tile_case *c, int64_t at)
-{
+static double reordered(const tile_case *c, int64_t at) {
     double value = get(c, 0, at % 3 * 2 + at / 3) * 8; /* [2,3] as [3,2], transposed */
     return trunc(value);
 }
 
-static double int8(const tile_case *c, int64_t at)
-{
+static double int8(const tile_case *c, int64_t at) {
     double sum = -100;
     for (int64_t k = 0; k < 3; k++) sum += get(c, 0, at / 2 * 3 + k) * get(c, 1, at % 2 * 3 + k);
     return sum;
@@ -241,14 +221,12 @@ static const struct entry {
     {"int8_mma", 2, int8},
 };
 
-START_TEST(program_agrees_with_loops)
-{
+START_TEST(program_agrees_with_loops) {
     check_program(entries[_i].name, NULL, entries[_i].output, entries[_i].expected);
 }
 END_TEST
 
-START_TEST(open_symbol_at_three_sizes)
-{
+START_TEST(open_symbol_at_three_sizes) {
     for (int64_t n = 1; n <= 7; n += 3) {
         check_program("open_symbol", &n, 1, gram);
         check_program("open_symbol", &n, 2, half);
@@ -257,15 +235,15 @@ START_TEST(open_symbol_at_three_sizes)
 END_TEST
 
 /* Sizes only the run knows can be wrong: a status, not a crash. */
-START_TEST(bad_sizes_are_refused)
-{
+START_TEST(bad_sizes_are_refused) {
     ent_arena *arena = ent_arena_create(0);
     ent_tile_program *program = load(arena, "open_symbol");
     void *memory[3] = {NULL, NULL, NULL};
     ent_ops_error error;
     const int64_t bad[] = {INT64_MAX, -5, INT64_MIN, INT64_MAX / 2};
     for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(ent_ops_tile_interpret(program, memory, &bad[i], NULL, &error), ENT_CODE_INVALID_ARGUMENT);
+        ck_assert_int_eq(ent_ops_tile_interpret(program, memory, &bad[i], NULL, &error),
+                         ENT_CODE_INVALID_ARGUMENT);
     int64_t good = 4;
     ck_assert_int_eq(ent_ops_tile_interpret(program, memory, &good, NULL, &error), ENT_CODE_INVALID_ARGUMENT);
     ck_assert_str_eq(error.text, "a buffer has no memory");
@@ -277,23 +255,20 @@ typedef struct counter {
     int live, left;
 } counter;
 
-static void *counted_allocate(void *context, size_t size)
-{
+static void *counted_allocate(void *context, size_t size) {
     counter *c = context;
     if (c->left-- <= 0) return NULL;
     c->live++;
     return malloc(size);
 }
 
-static void counted_release(void *context, void *memory)
-{
+static void counted_release(void *context, void *memory) {
     counter *c = context;
     c->live--;
     free(memory);
 }
 
-START_TEST(memory_failure_leaks_nothing)
-{
+START_TEST(memory_failure_leaks_nothing) {
     ent_arena *arena = ent_arena_create(0);
     ent_tile_program *program = load(arena, "pointwise_depthwise_pointwise");
     tile_case c;
@@ -313,8 +288,7 @@ START_TEST(memory_failure_leaks_nothing)
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("tile_programs");
     TCase *tcase = tcase_create("tile_programs");
     tcase_add_loop_test(tcase, program_agrees_with_loops, 0, (int)(sizeof entries / sizeof entries[0]));

@@ -1,4 +1,5 @@
-/* Every rule of the tile verifier: a small legal program with one thing broken, and the words that must name it. */
+/* Every rule of the tile verifier: a small legal program with one thing broken, and the words that must name
+ * it. */
 #include <check.h>
 #include <string.h>
 
@@ -59,7 +60,8 @@ static const struct rule {
     {"t5 = iota 3 along 2", "counts along more than one axis, or one that t5 lacks"},
     {"t5 = iota 3 + v7 along 0", "uses v7 outside its loop"},
     {"loop v1 = 0 to 3 step 1 { t1 = load b0[v1, @1] outside 0 }", NULL},
-    {"loop v1 = 0 to 3 step 1 { } t1 = load b0[v1, @1] outside 0", "op 3 (load): index 0 uses v1 outside its loop"},
+    {"loop v1 = 0 to 3 step 1 { } t1 = load b0[v1, @1] outside 0",
+     "op 3 (load): index 0 uses v1 outside its loop"},
     {"loop v1 = 0 to 3 step 0 { }", "step is below 1"},
     {"loop v1 = 0 to 3 step 1 { t1 = fill 0 } t1 = relu t1", NULL},
     {"loop v1 = 3 to 3 step 1 { t1 = fill 0 } t1 = relu t1", "t1 is read before it is written"},
@@ -72,7 +74,8 @@ static const struct rule {
     {"t1 = load b0[0 gather t0, @1] outside 0", "gathers through no i32 or i64 tile"},
     {"t1 = load b0[0 gather t5, @1] outside 0", "t5 is read before it is written"},
     {"t5 = fill 0 t1 = load b0[0 gather t5, @1] outside 0", NULL},
-    {"t5 = fill 0 t3 = load b0[0 gather t5, @1] outside 0", "gathers through t5, whose shape does not fit t3"},
+    {"t5 = fill 0 t3 = load b0[0 gather t5, @1] outside 0",
+     "gathers through t5, whose shape does not fit t3"},
     {"t5 = fill 0 store t0 -> b1[0 gather t5, @1]", NULL},
     {"store t0 -> b1[v0, @1]", "no index advances with tile axis 0, which has 2 elements"},
     {"store t0 -> b0[v0 + @0, @1]", "buffer 0 is neither output nor scratch"},
@@ -85,8 +88,7 @@ static const struct rule {
      "copies under way differ between the start and the end of the loop at op 1"},
 };
 
-START_TEST(body_rules)
-{
+START_TEST(body_rules) {
     ent_arena *arena = ent_arena_create(0);
     ent_tile_program *program = NULL;
     const struct rule *rule = &rules[_i];
@@ -97,8 +99,8 @@ START_TEST(body_rules)
     } else if (rule->error) {
         ck_assert_msg(status != NULL, "accepted: %s", rule->body);
         ck_assert_str_eq(status->rule, "tile.invalid");
-        ck_assert_msg(strstr(status->text, rule->error) != NULL, "%s\n  said: %s\n  not: %s", rule->body, status->text,
-                      rule->error);
+        ck_assert_msg(strstr(status->text, rule->error) != NULL, "%s\n  said: %s\n  not: %s", rule->body,
+                      status->text, rule->error);
     } else {
         ck_assert_msg(!status, "%s: %s", rule->body, status ? status->text : "");
     }
@@ -119,8 +121,7 @@ typedef struct parts {
     ent_str symbols[1];
 } parts;
 
-static void make_parts(ent_arena *arena, parts *p)
-{
+static void make_parts(ent_arena *arena, parts *p) {
     ent_tile_program *made = NULL;
     const char *text = ent_arena_format(arena, "%sstore t0 -> b1[v0 + @0, @1]\n}\n", declarations);
     ck_assert_ptr_null(ent_tile_parse(arena, "parts", text, strlen(text), &made));
@@ -145,19 +146,19 @@ static void make_parts(ent_arena *arena, parts *p)
     p->program.symbol_count = 1;
 }
 
-#define BREAK(change, words)                                                                                         \
-    do {                                                                                                             \
-        parts p;                                                                                                     \
-        ent_ops_error error;                                                                                         \
-        make_parts(arena, &p);                                                                                       \
-        ck_assert_int_eq(ent_ops_tile_verify(&p.program, &error), ENT_OK);                                           \
-        change;                                                                                                      \
-        ck_assert_msg(ent_ops_tile_verify(&p.program, &error) == ENT_CODE_INVALID_ARGUMENT, "accepted: %s", #change); \
-        ck_assert_msg(strstr(error.text, words) != NULL, "%s said: %s", #change, error.text);                        \
+#define BREAK(change, words)                                                                                 \
+    do {                                                                                                     \
+        parts p;                                                                                             \
+        ent_ops_error error;                                                                                 \
+        make_parts(arena, &p);                                                                               \
+        ck_assert_int_eq(ent_ops_tile_verify(&p.program, &error), ENT_OK);                                   \
+        change;                                                                                              \
+        ck_assert_msg(ent_ops_tile_verify(&p.program, &error) == ENT_CODE_INVALID_ARGUMENT, "accepted: %s",  \
+                      #change);                                                                              \
+        ck_assert_msg(strstr(error.text, words) != NULL, "%s said: %s", #change, error.text);                \
     } while (0)
 
-START_TEST(table_rules)
-{
+START_TEST(table_rules) {
     ent_arena *arena = ent_arena_create(0);
     BREAK(p.program.variable_count = 2, "2 variables declared, 1 used");
     BREAK(p.program.variable_count = 0, "grid axes first");
@@ -208,8 +209,7 @@ START_TEST(table_rules)
 }
 END_TEST
 
-START_TEST(same_symbol_twice)
-{
+START_TEST(same_symbol_twice) {
     ent_tile_program program;
     ent_ops_error error;
     ent_str symbols[2] = {{"N", 1}, {"N", 1}};
@@ -222,8 +222,7 @@ START_TEST(same_symbol_twice)
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("tile_verify");
     TCase *tcase = tcase_create("tile_verify");
     tcase_add_loop_test(tcase, body_rules, 0, (int)(sizeof rules / sizeof rules[0]));
