@@ -1,0 +1,127 @@
+/* What plugins that run on host memory share: buffers, queues, timeline fences and submission
+ * (ent_runtime_v1), and whole regions evaluated through core/ops. A plugin uses the parts it likes:
+ * everything here is static library code inside the plugin.
+ *
+ * Threads: as abi/ent_plugin.h says. Memory comes from the ent_host given at open. */
+#ifndef ENT_PLUGINS_COMMON_H
+#define ENT_PLUGINS_COMMON_H
+
+#include "abi/ent_message.h"
+#include "abi/ent_ops.h"
+#include "abi/ent_plugin.h"
+#include "core/ops/ops.h"
+
+/* ---- plugin state and errors ---- */
+
+struct ent_state {
+    const ent_host *host;
+};
+ent_code ent_common_open(const ent_host *host, const ent_call *call, ent_state **out);
+void ent_common_close(ent_state *state);
+/* Zeroed, 64-byte aligned; NULL when out of memory. */
+void *ent_common_allocate(const ent_host *host, size_t size_bytes);
+void ent_common_release(const ent_host *host, void *memory);
+/* Sets the sentence behind a code and returns the code. */
+ent_code ent_common_fail(const ent_call *call, ent_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Copies bytes into the call's memory. */
+ent_code ent_common_reply(const ent_call *call, const void *data, size_t size, ent_bytes *out);
+/* The value of a parameter, or NULL; "hint." parameters that nobody asks for are fine, others are an error of
+ * check_parameters. */
+const ent_parameter *ent_common_parameter(const ent_parameter *parameters, size_t count, const char *name);
+ent_code ent_common_check_parameters(const ent_call *call, const ent_parameter *parameters, size_t count,
+                                     const char *const *known);
+/* A message writer over the call's memory; finish with ent_message_end and pass writer.data, writer.size on.
+ */
+void ent_common_writer(ent_message_writer *writer, const ent_call *call, uint32_t kind);
+
+/* ---- devices and kernels: a plugin embeds these heads ---- */
+
+struct ent_device {
+    const ent_host *host;
+};
+
+/* addresses[i] is the host memory of binding i. Returns a code; text of a failure goes to the host's log. */
+typedef ent_code (*ent_common_run)(ent_kernel *kernel, void *const *addresses, const ent_step *step);
+
+struct ent_kernel {
+    const ent_host *host;
+    ent_common_run run;
+    uint32_t tier;
+    uint32_t binding_count;
+    uint64_t scratch_bytes;
+    const uint64_t *binding_bytes; /* least size of each binding; checked at submit */
+    char path[64];
+};
+
+/* ---- ent_runtime_v1 over host memory (all but kernel_load and kernel_unload) ---- */
+
+ent_code ent_common_buffer_create(ent_device *device, const ent_call *call, uint64_t size_bytes,
+                                  ent_buffer **out);
+ent_code ent_common_buffer_import(ent_device *device, const ent_call *call, void *memory, uint64_t size_bytes,
+                                  bool read_only, ent_buffer **out);
+void ent_common_buffer_destroy(ent_buffer *buffer);
+void *ent_common_buffer_map(ent_buffer *buffer);
+ent_code ent_common_buffer_read(ent_buffer *buffer, uint64_t offset_bytes, void *out, uint64_t size_bytes);
+ent_code ent_common_buffer_write(ent_buffer *buffer, uint64_t offset_bytes, const void *data,
+                                 uint64_t size_bytes);
+ent_code ent_common_queue_create(ent_device *device, const ent_call *call, ent_queue **out);
+void ent_common_queue_destroy(ent_queue *queue);
+ent_code ent_common_fence_create(ent_device *device, const ent_call *call, uint64_t initial, ent_fence **out);
+void ent_common_fence_destroy(ent_fence *fence);
+ent_code ent_common_fence_signal(ent_fence *fence, uint64_t value);
+ent_code ent_common_fence_wait(ent_fence *fence, uint64_t value, uint64_t timeout_ns);
+uint64_t ent_common_fence_value(ent_fence *fence);
+ent_code ent_common_kernel_info(ent_kernel *kernel, ent_kernel_info *out);
+ent_code ent_common_submit(ent_queue *queue, const ent_call *call, const ent_submit *submit);
+uint64_t ent_common_now_ns(void);
+
+/* ---- regions ---- */
+
+typedef struct ent_common_value {
+    uint64_t id;
+    ent_tensor tensor; /* dtype, dims; layout plain unless it is a port; data set while running */
+    uint32_t port;     /* index, or UINT32_MAX: an intermediate */
+    uint64_t offset;   /* of an intermediate in the scratch block */
+} ent_common_value;
+
+typedef struct ent_common_node {
+    uint32_t op;
+    ent_attrs attrs;
+    const uint32_t *inputs; /* value indices, UINT32_MAX absent */
+    uint32_t input_count;
+    const uint32_t *outputs;
+    uint32_t output_count;
+} ent_common_node;
+
+typedef struct ent_common_region {
+    ent_common_value *values;
+    uint32_t value_count;
+    ent_common_node *nodes; /* in execution order */
+    uint32_t node_count;
+    uint32_t *ports; /* port index -> value index */
+    uint32_t port_count;
+    uint64_t scratch_bytes;
+    void *block; /* all of the above; one allocation chain owned by the region */
+    const ent_host *host;
+} ent_common_region;
+
+/* Decodes and checks a region message (hostile bytes are refused with a sentence), orders its nodes, and
+ * plans intermediates. Every dim must be a number. */
+ent_code ent_common_region_create(const ent_host *host, const ent_call *call, const uint8_t *bytes,
+                                  size_t size, ent_common_region **out);
+void ent_common_region_destroy(ent_common_region *region);
+/* Runs it through core/ops; addresses[i] is port i's memory; scratch has scratch_bytes. One thread at a time
+ * per region. */
+ent_code ent_common_region_run(ent_common_region *region, void *const *addresses, void *scratch,
+                               ent_ops_error *error);
+
+/* A kernel that evaluates a region: tier GENERIC. Blob = header "ENTREGN1" + the region message. */
+ent_code ent_common_region_blob(const ent_call *call, const uint8_t *request, size_t size,
+                                ent_bytes *out_blob);
+bool ent_common_is_region_blob(const uint8_t *blob, size_t size);
+ent_code ent_common_region_kernel_load(ent_device *device, const ent_call *call, const uint8_t *blob,
+                                       size_t size, ent_kernel **out);
+void ent_common_region_kernel_unload(ent_kernel *kernel);
+
+#endif

@@ -1,0 +1,85 @@
+/* Regions as blobs and kernels. */
+#include "plugins/common/common.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char region_magic[8] = {'E', 'N', 'T', 'R', 'E', 'G', 'N', '1'};
+
+typedef struct region_kernel {
+    ent_kernel head;
+    ent_common_region *region;
+    void *scratch;
+    uint64_t *binding_bytes;
+} region_kernel;
+
+ent_code ent_common_region_blob(const ent_call *call, const uint8_t *request, size_t size,
+                                ent_bytes *out_blob) {
+    uint8_t *blob = call->allocate(call->context, sizeof region_magic + size);
+    if (!blob)
+        return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a blob of %zu bytes", size);
+    memcpy(blob, region_magic, sizeof region_magic);
+    memcpy(blob + sizeof region_magic, request, size);
+    *out_blob = (ent_bytes){blob, sizeof region_magic + size};
+    return ENT_OK;
+}
+
+bool ent_common_is_region_blob(const uint8_t *blob, size_t size) {
+    return size > sizeof region_magic && memcmp(blob, region_magic, sizeof region_magic) == 0;
+}
+
+static ent_code run_region(ent_kernel *kernel, void *const *addresses, const ent_step *step) {
+    region_kernel *k = (region_kernel *)kernel;
+    (void)step;
+    ent_ops_error error = {0};
+    ent_code code = ent_common_region_run(k->region, addresses, k->scratch, &error);
+    if (code == ENT_OK) return ENT_OK;
+    char text[320];
+    int size = snprintf(text, sizeof text, "%s: %s", kernel->path, error.text);
+    if (size > 0)
+        k->head.host->log(k->head.host->context, 0,
+                          (ent_str){text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1});
+    return code;
+}
+
+ent_code ent_common_region_kernel_load(ent_device *device, const ent_call *call, const uint8_t *blob,
+                                       size_t size, ent_kernel **out) {
+    if (!ent_common_is_region_blob(blob, size))
+        return ent_common_fail(call, ENT_CODE_BAD_MESSAGE, "the blob is no region of this plugin");
+    const ent_host *host = device->host;
+    region_kernel *k = ent_common_allocate(host, sizeof *k);
+    if (!k) return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a kernel");
+    k->head.host = host;
+    ent_code code = ent_common_region_create(host, call, blob + sizeof region_magic,
+                                             size - sizeof region_magic, &k->region);
+    if (code != ENT_OK) {
+        ent_common_release(host, k);
+        return code;
+    }
+    k->head.run = run_region;
+    k->head.tier = ENT_TIER_GENERIC;
+    k->head.binding_count = k->region->port_count;
+    k->head.scratch_bytes = k->region->scratch_bytes;
+    snprintf(k->head.path, sizeof k->head.path, "core/ops %s%s",
+             ent_op_info_get(k->region->nodes[0].op)->name, k->region->node_count > 1 ? " ..." : "");
+    k->scratch = ent_common_allocate(host, k->region->scratch_bytes + 64);
+    k->binding_bytes = ent_common_allocate(host, (k->region->port_count + 1) * sizeof *k->binding_bytes);
+    if (!k->scratch || !k->binding_bytes) {
+        ent_common_region_kernel_unload(&k->head);
+        return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a kernel's intermediates");
+    }
+    for (uint32_t i = 0; i < k->region->port_count; i++)
+        k->binding_bytes[i] = k->region->values[k->region->ports[i]].tensor.size_bytes;
+    k->head.binding_bytes = k->binding_bytes;
+    *out = &k->head;
+    return ENT_OK;
+}
+
+void ent_common_region_kernel_unload(ent_kernel *kernel) {
+    region_kernel *k = (region_kernel *)kernel;
+    if (!k) return;
+    ent_common_region_destroy(k->region);
+    ent_common_release(k->head.host, k->scratch);
+    ent_common_release(k->head.host, k->binding_bytes);
+    ent_common_release(k->head.host, k);
+}
