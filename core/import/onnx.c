@@ -11,7 +11,7 @@
  * format forbids it.
  *
  * Rules (code: M model, U unsupported, L limit)
- *   file           empty M, truncated M, not-onnx M, embedded-nul M, no-graph M
+ *   file           empty M, truncated M, not-onnx M, not-utf8 M, embedded-nul M, no-graph M
  *   ir             missing M, version U
  *   limit          file-bytes L, nodes L, nesting L, messages L, structure-bytes L, attributes L
  *   opset          missing M, version U, repeated M

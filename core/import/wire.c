@@ -155,20 +155,47 @@ static ent_status read_field(walk *w, uint64_t end, const ProtobufCMessageDescri
     return NULL;
 }
 
+/* Bytes that continue a sequence begun by `lead`; -1 if none begins so. */
+static int continuation_bytes(uint8_t lead) {
+    if (lead < 0x80) return 0;
+    if (lead >= 0xc2 && lead <= 0xdf) return 1;
+    if (lead >= 0xe0 && lead <= 0xef) return 2;
+    return lead >= 0xf0 && lead <= 0xf4 ? 3 : -1;
+}
+
+/* Overlong forms and surrogates show in the first two bytes. */
+static bool is_utf8(const uint8_t *text, uint64_t size) {
+    for (uint64_t i = 0; i < size;) {
+        uint8_t lead = text[i++];
+        int more = continuation_bytes(lead);
+        if (more < 0 || (uint64_t)more > size - i) return false;
+        uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+        uint8_t high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+        for (; more > 0; more--, i++) {
+            if (text[i] < low || text[i] > high) return false;
+            low = 0x80;
+            high = 0xbf;
+        }
+    }
+    return true;
+}
+
+/* Names become C strings and parts of messages; free text about the model is not looked at. */
 static ent_status check_string(const walk *w, const ProtobufCMessageDescriptor *in, const field_head *head,
                                uint64_t end, bool in_tensor) {
-    if (end == w->at || !memchr(w->bytes + w->at, 0, end - w->at)) return NULL;
-    if (strcmp(head->field->name, "doc_string") == 0 || in == &onnx__model_proto__descriptor) return NULL;
+    const uint8_t *text = w->bytes + w->at;
+    uint64_t size = end - w->at;
     bool entry = in == &onnx__string_string_entry_proto__descriptor;
-    if (entry && !in_tensor) return NULL; /* free text about the model */
-    if (entry)
-        return ent_status_make(w->arena, ENT_ERROR_MODEL, "external-data.embedded-nul", w->path,
-                               "an external data entry ('%.*s' up to a NUL) at byte %llu contains a NUL "
-                               "byte; it is refused because it "
-                               "could name another file than it shows",
-                               (int)strnlen((const char *)w->bytes + w->at, 200),
-                               (const char *)w->bytes + w->at, (unsigned long long)w->at);
-    return fail(w, "file.embedded-nul", "a name contains a NUL byte", in);
+    if (size == 0 || strcmp(head->field->name, "doc_string") == 0) return NULL;
+    if (in == &onnx__model_proto__descriptor || (entry && !in_tensor)) return NULL;
+    if (!is_utf8(text, size)) return fail(w, "file.not-utf8", "a name is not valid UTF-8", in);
+    if (!memchr(text, 0, size)) return NULL;
+    if (!entry) return fail(w, "file.embedded-nul", "a name contains a NUL byte", in);
+    return ent_status_make(
+        w->arena, ENT_ERROR_MODEL, "external-data.embedded-nul", w->path,
+        "an external data entry ('%.*s' up to a NUL) at byte %llu contains a NUL byte; it is "
+        "refused because it could name another file than it shows",
+        (int)strnlen((const char *)text, 200), (const char *)text, (unsigned long long)w->at);
 }
 
 static ent_status count_message(walk *w, const ProtobufCMessageDescriptor *in) {

@@ -155,6 +155,9 @@ CASES = {
     "initializer-disagrees": (model(graph([node("Add", ["x", "w"], ["y"])], [X, value("w", FLOAT, [5])], [Y],
                                           [tensor("w", FLOAT, [4], W)]), 8, 3), MODEL, "initializer.type"),
     "name-with-nul": (simple([node("Relu", ["x"], ["y"], name="a\0b")]), MODEL, "file.embedded-nul"),
+    "name-not-utf8": (simple([node("Relu", ["x"], ["y"], name="n").replace(b"n", b"\xff")]), MODEL, "file.not-utf8"),
+    "name-overlong": (simple([node("Relu", ["x"], ["y"], name="nn").replace(b"nn", b"\xc0\xaf")]), MODEL, "file.not-utf8"),
+    "name-utf8": (simple([node("Relu", ["x"], ["y"], name="sch\u00f6n \u6f22 \U0001f600")]), 0, None),
     "function": (simple([node("Twice", ["x"], ["y"], domain="my")], functions=[
         function("Twice", "my", ["a"], ["c"], [node("Add", ["a", "a"], ["c"])])], opsets=[opset(1, "my")]), 0, None),
     "function-recursive": (simple([node("F", ["x"], ["y"], domain="my")], functions=[
