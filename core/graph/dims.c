@@ -281,16 +281,24 @@ static bool split(const ent_module *module, const ent_polynomial *p, int64_t by,
     return true;
 }
 
+/* x when p is (x / by) + k, as (x + k*by) / by. */
+static bool single_quotient(const ent_module *module, const ent_polynomial *p, ent_polynomial *out, int64_t *out_by)
+{
+    const ent_monomial *first = &p->terms[0];
+    if (p->count < 1 || p->count > 2 || first->count != 1 || first->factor != 1) return false;
+    if (p->count == 2 && p->terms[1].count != 0) return false;
+    const ent_expr *e = &module->exprs.items[~first->atoms[0]];
+    ent_monomial constant = {.factor = p->count == 2 ? p->terms[1].factor : 0};
+    *out_by = e->b;
+    return e->kind == ENT_EXPR_FLOORDIV && e->b > 0 && ent_polynomial_read(module, e->a, out) &&
+           ent_mul_i64(constant.factor, e->b, &constant.factor) && ent_polynomial_add_term(module, out, &constant);
+}
+
 /* rest / by where rest is one quotient x / a (+ k): the numerator x + a*k and the divisor a*by. */
 static bool merge_quotients(const ent_module *module, const ent_polynomial *rest, int64_t by, ent_polynomial *out, int64_t *out_by)
 {
-    const ent_monomial *first = &rest->terms[0];
-    if (rest->count < 1 || rest->count > 2 || first->count != 1 || first->factor != 1) return false;
-    const ent_expr *e = &module->exprs.items[~first->atoms[0]];
-    if (e->kind != ENT_EXPR_FLOORDIV || e->b <= 0 || (rest->count == 2 && rest->terms[1].count != 0)) return false;
-    ent_monomial constant = {.factor = rest->count == 2 ? rest->terms[1].factor : 0};
-    return ent_polynomial_read(module, e->a, out) && ent_mul_i64(constant.factor, e->b, &constant.factor) &&
-           ent_polynomial_add_term(module, out, &constant) && ent_mul_i64(by, e->b, out_by);
+    int64_t inner;
+    return single_quotient(module, rest, out, &inner) && ent_mul_i64(by, inner, out_by);
 }
 
 static bool floordiv(ent_module *module, ent_polynomial p, int64_t by, ent_dim *out)
@@ -322,14 +330,12 @@ static bool modulo(ent_module *module, const ent_polynomial *p, int64_t by, ent_
 }
 
 /* Quotients by the same number compare as their numerators do. */
-static bool numerators(const ent_module *module, ent_dim a, ent_dim b, ent_polynomial *out_difference)
+static bool numerators(const ent_module *module, const ent_polynomial *p, const ent_polynomial *q, ent_polynomial *out_difference)
 {
-    if (a >= 0 || b >= 0) return false;
-    const ent_expr *x = &module->exprs.items[~a], *y = &module->exprs.items[~b];
-    ent_polynomial q;
-    return x->kind == ENT_EXPR_FLOORDIV && y->kind == ENT_EXPR_FLOORDIV && x->b == y->b &&
-           ent_polynomial_read(module, x->a, out_difference) && ent_polynomial_read(module, y->a, &q) &&
-           add_scaled(module, out_difference, &q, -1);
+    ent_polynomial x;
+    int64_t by, other;
+    return single_quotient(module, p, out_difference, &by) && single_quotient(module, q, &x, &other) && by == other &&
+           add_scaled(module, out_difference, &x, -1);
 }
 
 /* The smaller (or larger) of two when bounds settle it. */
@@ -370,7 +376,7 @@ static bool canonical(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, e
     case ENT_EXPR_MIN:
     case ENT_EXPR_MAX:
         r = p;
-        if (numerators(module, a, b, &r) && pick(module, a, b, &r, kind == ENT_EXPR_MIN, out)) return true;
+        if (numerators(module, &p, &q, &r) && pick(module, a, b, &r, kind == ENT_EXPR_MIN, out)) return true;
         r = p;
         return add_scaled(module, &r, &q, -1) && pick(module, a, b, &r, kind == ENT_EXPR_MIN, out);
     default: return false;

@@ -174,7 +174,7 @@ int64_t ent_value_elements(const ent_module *module, uint32_t value); /* -1 unle
 ent_status ent_graph_sort(ent_module *module, uint32_t graph);
 
 /* ---- text form, verifier, inference ---- */
-/* Constants over 64 bytes print as `fill`, as the `random` they came from, or as a hash. core/graph/parse.h has the syntax. */
+/* Constants over 128 bytes print as `fill`, as the `random` they came from, or as a hash. core/graph/parse.h has the syntax. */
 const char *ent_module_print(const ent_module *module, ent_arena *arena);
 /* Reads what print writes. Constants printed as a hash cannot be read back; goldens use `constant f32[2,3] {1, 2, ...}`,
  * `constant f32[8,8] fill 0.5` or `constant f32[64] random SEED STD` (a stated generator). */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_SHOWN_BYTES 64u
+#define MAX_SHOWN_BYTES 128u
 
 typedef struct printer {
     const ent_module *module;
