@@ -63,6 +63,9 @@ typedef struct ent_fusion_set {
 ent_status ent_fusion_make(const ent_module *module, const ent_fusion_layouts *layouts, const ent_capability *capability,
                            ent_arena *arena, ent_fusion_set *out);
 
+/* One line a candidate: kind, leaves, ports with layouts (order of axes, then blocks), grid and price; then the refusals. */
+void ent_fusion_print(const ent_module *module, const ent_fusion_set *set, ent_text *out);
+
 /* A tile program that copies one value between two layouts (the priced convert step). */
 ent_status ent_fusion_make_convert(const ent_module *module, uint32_t value, const ent_layout *from, const ent_layout *to,
                                    const ent_capability *capability, ent_arena *arena, ent_fusion_candidate *out);
