@@ -193,7 +193,8 @@ START_TEST(constants_are_aligned) {
     for (size_t pad = 0; pad < 8; pad++) {
         const int64_t numbers[] = {7, -9};
         bytes graph = {0}, node = make_node("Identity", "x", "y");
-        bytes weight = make_tensor("w12345678" + pad, 7, 1, (const int64_t[]){2}, numbers, 16);
+        bytes weight = make_tensor(
+            &"w12345678" [pad], 7, 1, (const int64_t[]) { 2 }, numbers, 16);
         ent_module *module;
         ent_import_files *files;
         put_value(&graph, 11, "x", 1, 1, (const int64_t[]){2});
