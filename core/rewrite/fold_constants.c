@@ -1,0 +1,145 @@
+/* Constant and shape folding: a node whose inputs are all constants, or that only asks for a known shape,
+ * becomes a constant; an If with a known condition becomes its branch. A fold that would grow the model
+ * beyond the budget is declined and noted: Tile, Expand and ConstantOfShape can turn 200 bytes into
+ * gigabytes. */
+#include "core/rewrite/internal.h"
+
+#include <string.h>
+
+#include "core/ops/ops.h"
+
+#define DEFAULT_GROWTH_BYTES (1u << 20)
+
+static bool all_constant(const ent_rewrite_context *context, const ent_node *node) {
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != ENT_ID_NONE && !ent_module_value(context->module, node->inputs[i])->constant)
+            return false;
+    return true;
+}
+
+/* Bytes that the result adds, less those of inputs that nobody else reads. */
+static bool within_budget(ent_rewrite_context *context, const ent_node *node, uint64_t output_bytes) {
+    uint64_t budget =
+        context->options->fold_growth_bytes ? context->options->fold_growth_bytes : DEFAULT_GROWTH_BYTES;
+    uint64_t freed = 0;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != ENT_ID_NONE && ent_rewrite_single_use(context, node->inputs[i]))
+            freed += ent_module_value(context->module, node->inputs[i])->constant->tensor.size_bytes;
+    return output_bytes <= freed + budget;
+}
+
+static void replace_by_constant(ent_rewrite_context *context, uint32_t node, uint32_t output,
+                                const ent_tensor *tensor) {
+    const ent_node *n = ent_module_node(context->module, node);
+    uint32_t value = n->outputs[output];
+    uint32_t constant = ent_module_add_constant(context->module, n->graph, NULL, tensor->dtype, tensor->rank,
+                                                tensor->dims, tensor->data, tensor->size_bytes, true);
+    ent_module_replace_value(context->module, value, constant);
+    context->changed = true;
+}
+
+static bool prepare_outputs(const ent_node *node, const ent_tensor *const *inputs, ent_tensor *outputs,
+                            uint64_t *out_bytes) {
+    ent_ops_error error = {0};
+    if (ent_ops_output_dims(node->op, node->attrs, inputs, node->input_count, outputs, node->output_count,
+                            &error) != ENT_OK)
+        return false;
+    *out_bytes = 0;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        outputs[i].layout = ent_layout_plain(outputs[i].rank);
+        int64_t bytes = ent_layout_bytes(&outputs[i].layout, outputs[i].dtype, outputs[i].dims);
+        if (bytes < 0 || outputs[i].dtype == ENT_DTYPE_STRING) return false;
+        outputs[i].size_bytes = (uint64_t)bytes;
+        *out_bytes += (uint64_t)bytes;
+    }
+    return true;
+}
+
+static ent_status evaluate(ent_rewrite_context *context, uint32_t id, const ent_tensor *const *inputs,
+                           ent_tensor *outputs) {
+    const ent_node *node = ent_module_node(context->module, id);
+    ent_tensor **wanted = ent_arena_alloc(context->scratch, (node->output_count + 1) * sizeof *wanted);
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        outputs[i].data = ent_arena_array(context->module->arena, outputs[i].size_bytes + 64, 1);
+        if (!outputs[i].data) return ent_status_out_of_memory();
+        wanted[i] = node->outputs[i] == ENT_ID_NONE ? NULL : &outputs[i];
+    }
+    ent_ops_error error = {0};
+    if (ent_ops_evaluate(node->op, node->attrs, inputs, node->input_count, wanted, node->output_count,
+                         ent_ops_memory_default(), &error) != ENT_OK) {
+        ent_module_add_note(context->module, "'%s' was not folded: %s", node->name, error.text);
+        return NULL;
+    }
+    uint32_t output_count = node->output_count;
+    for (uint32_t i = 0; i < output_count; i++)
+        if (wanted[i]) replace_by_constant(context, id, i, &outputs[i]);
+    ent_module_remove_node(context->module, id);
+    return NULL;
+}
+
+static ent_status fold_node(ent_rewrite_context *context, uint32_t id) {
+    const ent_node *node = ent_module_node(context->module, id);
+    uint32_t dtype = ENT_DTYPE_F32;
+    if (node->input_count && node->inputs[0] != ENT_ID_NONE)
+        dtype = ent_module_value(context->module, node->inputs[0])->dtype;
+    if (!all_constant(context, node) || !ent_ops_supported(node->op, dtype)) return NULL;
+    const ent_tensor **inputs = ent_arena_alloc(context->scratch, (node->input_count + 1) * sizeof *inputs);
+    ent_tensor *outputs = ent_arena_alloc(context->scratch, (node->output_count + 1) * sizeof *outputs);
+    for (uint32_t i = 0; i < node->input_count; i++)
+        inputs[i] = node->inputs[i] == ENT_ID_NONE
+                        ? NULL
+                        : &ent_module_value(context->module, node->inputs[i])->constant->tensor;
+    uint64_t bytes = 0;
+    if (!prepare_outputs(node, inputs, outputs, &bytes)) return NULL;
+    if (within_budget(context, node, bytes)) return evaluate(context, id, inputs, outputs);
+    ent_module_add_note(context->module,
+                        "'%s' (%s) was not folded: its result of %llu bytes is over the growth budget",
+                        node->name, ent_op_info_get(node->op)->name, (unsigned long long)bytes);
+    return NULL;
+}
+
+/* Shape and Size of a static value are constants whatever the value holds. */
+static bool fold_shape(ent_rewrite_context *context, uint32_t id) {
+    const ent_node *node = ent_module_node(context->module, id);
+    if (node->op != ENT_OP_Shape && node->op != ENT_OP_Size) return false;
+    if (!ent_value_static(context->module, node->inputs[0])) return false;
+    const ent_value *value = ent_module_value(context->module, node->inputs[0]);
+    int64_t dims[ENT_MAX_RANK], rank = value->rank;
+    memcpy(dims, value->dims, sizeof dims);
+    uint32_t constant;
+    if (node->op == ENT_OP_Size) {
+        int64_t elements = ent_value_elements(context->module, node->inputs[0]);
+        if (elements < 0) return false;
+        constant = ent_module_add_constant(context->module, node->graph, NULL, ENT_DTYPE_I64, 0, NULL,
+                                           &elements, sizeof elements, false);
+    } else {
+        int64_t start = ent_attrs_int(node->attrs, "start", 0), end = ent_attrs_int(node->attrs, "end", rank);
+        start = start < 0 ? start + rank : start;
+        end = end < 0 ? end + rank : end;
+        start = start < 0 ? 0 : start > rank ? rank : start;
+        end = end < start ? start : end > rank ? rank : end;
+        constant = ent_module_add_i64s(context->module, node->graph, dims + start, (uint32_t)(end - start));
+    }
+    ent_rewrite_forward(context, id, constant);
+    return true;
+}
+
+static bool fold_branch(ent_rewrite_context *context, uint32_t id) {
+    const ent_node *node = ent_module_node(context->module, id);
+    double condition = 0;
+    if (node->op != ENT_OP_If || !ent_value_scalar(context->module, node->inputs[0], &condition))
+        return false;
+    const ent_attr *branch = ent_attrs_find(node->attrs, condition != 0 ? "then_branch" : "else_branch");
+    ent_module_inline_graph(context->module, id, (uint32_t)branch->i);
+    context->changed = true;
+    return true;
+}
+
+static ent_status visit(ent_rewrite_context *context, uint32_t id) {
+    if (fold_shape(context, id) || fold_branch(context, id)) return NULL;
+    return fold_node(context, id);
+}
+
+ent_status ent_rewrite_fold_constants(ent_rewrite_context *context) {
+    return ent_rewrite_each_node(context, visit);
+}

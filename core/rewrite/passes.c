@@ -1,0 +1,75 @@
+/* The passes in order, and their runner. The list is run until nothing changes (at most MAX_ROUNDS times). */
+#include "core/rewrite/internal.h"
+
+#include <string.h>
+
+#define MAX_ROUNDS 12
+
+typedef struct pass {
+    const char *name;
+    ent_rewrite_pass_function run;
+} pass;
+
+static const pass passes[] = {
+    {"fold-constants", ent_rewrite_fold_constants}, /* constants, known shapes, known branches */
+    {"simplify",
+     ent_rewrite_simplify}, /* nodes that change nothing; one-input forms of many-input operators */
+    {"remove-dead", ent_rewrite_remove_dead},
+    {"share-equal", ent_rewrite_share_equal},
+    {"merge-reshapes", ent_rewrite_merge_reshapes}, /* chains of Reshape, Squeeze, Unsqueeze, Flatten */
+    {"move-transposes",
+     ent_rewrite_move_transposes}, /* down through elementwise operators until they meet and cancel */
+    {"fold-scales",
+     ent_rewrite_fold_scales},            /* batch norm and channel constants into weights; not when strict */
+    {"recompose", ent_rewrite_recompose}, /* gelu, layer norm, hard-swish, attention */
+};
+#define PASS_COUNT (sizeof passes / sizeof passes[0])
+
+const char *const *ent_rewrite_pass_names(void) {
+    static const char *names[PASS_COUNT + 1];
+    for (size_t i = 0; i < PASS_COUNT; i++) names[i] = passes[i].name;
+    return names;
+}
+
+static ent_status run_pass(ent_module *module, const pass *p, const ent_rewrite_options *options,
+                           ent_arena *scratch, bool *changed) {
+    ent_arena_mark mark = ent_arena_save(scratch);
+    ent_rewrite_context context = {module, options, scratch, false};
+    ent_status status = p->run(&context);
+    if (!status && context.changed) {
+        status = ent_module_verify(module, scratch);
+        if (status) /* our own bug: say which pass */
+            status = ent_status_make(module->arena, ENT_ERROR_INTERNAL, "rewrite.broke", p->name, "%s",
+                                     ent_status_text(module->arena, status));
+    }
+    if (!status && options->after_pass)
+        options->after_pass(options->context, p->name, context.changed, module);
+    ent_arena_restore(scratch, mark);
+    *changed = context.changed;
+    return status;
+}
+
+ent_status ent_rewrite_pass(ent_module *module, const char *name, const ent_rewrite_options *options,
+                            ent_arena *scratch, bool *out_changed) {
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        if (strcmp(passes[i].name, name) == 0)
+            return run_pass(module, &passes[i], options, scratch, out_changed);
+    return ent_status_make(module->arena, ENT_ERROR_USAGE, "rewrite.unknown-pass", name,
+                           "there is no such pass");
+}
+
+ent_status ent_rewrite_run(ent_module *module, const ent_rewrite_options *options, ent_arena *scratch) {
+    ENT_TRY(ent_module_infer(module, scratch));
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        bool any = false;
+        for (size_t i = 0; i < PASS_COUNT; i++) {
+            bool changed = false;
+            ENT_TRY(run_pass(module, &passes[i], options, scratch, &changed));
+            any |= changed;
+            if (options->stop_after && strcmp(options->stop_after, passes[i].name) == 0) return NULL;
+        }
+        if (!any) break;
+        ENT_TRY(ent_module_infer(module, scratch));
+    }
+    return NULL;
+}
