@@ -201,12 +201,7 @@ void ent_ops_dims_copy(const ent_tensor *from, ent_tensor *to)
 
 uint32_t ent_ops_attr_dtype(ent_attrs attrs, const char *name, uint32_t missing)
 {
-    static const uint8_t dtypes[] = {
-        0, ENT_DTYPE_F32, ENT_DTYPE_U8, ENT_DTYPE_I8, ENT_DTYPE_U16, ENT_DTYPE_I16, ENT_DTYPE_I32, ENT_DTYPE_I64,
-        ENT_DTYPE_STRING, ENT_DTYPE_BOOL, ENT_DTYPE_F16, ENT_DTYPE_F64, ENT_DTYPE_U32, ENT_DTYPE_U64, ENT_DTYPE_C64,
-        ENT_DTYPE_C128, ENT_DTYPE_BF16, ENT_DTYPE_F8E4M3FN, ENT_DTYPE_F8E4M3FNUZ, ENT_DTYPE_F8E5M2,
-        ENT_DTYPE_F8E5M2FNUZ, ENT_DTYPE_U4, ENT_DTYPE_I4, ENT_DTYPE_F4E2M1, ENT_DTYPE_F8E8M0, ENT_DTYPE_U2, ENT_DTYPE_I2};
-    int64_t value = ent_attrs_int(attrs, name, 0);
-    if (value == 0) return missing;
-    return value > 0 && value < (int64_t)sizeof dtypes ? dtypes[value] : ENT_DTYPE_NONE;
+    int64_t value = ent_attrs_int(attrs, name, ENT_DTYPE_NONE);
+    if (value == ENT_DTYPE_NONE) return missing;
+    return value > 0 && value < ENT_DTYPE_COUNT ? (uint32_t)value : ENT_DTYPE_NONE;
 }

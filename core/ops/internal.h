@@ -100,8 +100,8 @@ ent_code ent_ops_axis(ent_ops_call *call, int64_t axis, uint32_t rank, uint32_t 
 void ent_ops_dims_copy(const ent_tensor *from, ent_tensor *to);
 /* Product of dims[from..to). */
 int64_t ent_ops_product(const int64_t *dims, uint32_t from, uint32_t to);
-/* A dtype-valued attribute (Cast's `to`, output_dtype): its value is ONNX's TensorProto.DataType number, as in the schemas that
- * the operator table follows. `missing` when absent or 0; NONE for a number unknown here. */
+/* A dtype-valued attribute (Cast's `to`, output_dtype ...): an ent_dtype number, see ent_ops.def. `missing` when absent or 0; NONE
+ * for a number unknown here. */
 uint32_t ent_ops_attr_dtype(ent_attrs attrs, const char *name, uint32_t missing);
 
 /* access.c: runs of elements; offset and stride in physical elements */
