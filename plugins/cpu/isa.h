@@ -22,8 +22,8 @@ const char *ent_cpu_isa_name(ent_cpu_isa isa);
 bool ent_cpu_isa_parse(const char *name, ent_cpu_isa *out_isa);
 
 /* The level to use: the detected one, capped by `cap` (a name, or NULL) and by the environment variable
- * ENTENTE_CPU_ISA (ignored if unset or empty). A cap above the machine's level has no effect. False if a name is
- * unknown: *out_bad_name is then that name. */
+ * ENTENTE_CPU_ISA (ignored if unset or empty). A cap above the machine's level has no effect. False if a name
+ * is unknown: *out_bad_name is then that name. */
 bool ent_cpu_isa_choose(const char *cap, ent_cpu_isa *out_isa, const char **out_bad_name);
 
 #endif

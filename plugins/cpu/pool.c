@@ -1,8 +1,9 @@
-/* One 64-bit word, the ticket, holds the region's number (high half) and its next unclaimed task (low half). Claiming
- * is a compare-and-swap on it, so a worker that slept through its region cannot claim from a later one with stale
- * fields: the number differs, or the tasks are gone. The fields (function, context, count) are rewritten only after
- * every task of the old region is done and the ticket is closed; they are stored with release and read with acquire,
- * so who reads a new field also finds the ticket closed. A successful claim thus proves that the fields belong to it. */
+/* One 64-bit word, the ticket, holds the region's number (high half) and its next unclaimed task (low half).
+ * Claiming is a compare-and-swap on it, so a worker that slept through its region cannot claim from a later
+ * one with stale fields: the number differs, or the tasks are gone. The fields (function, context, count) are
+ * rewritten only after every task of the old region is done and the ticket is closed; they are stored with
+ * release and read with acquire, so who reads a new field also finds the ticket closed. A successful claim
+ * thus proves that the fields belong to it. */
 #define _GNU_SOURCE
 #include "pool.h"
 
@@ -38,9 +39,9 @@ struct ent_cpu_pool {
     _Atomic uint32_t n_tasks;
     _Atomic uint32_t chunk;
     _Atomic bool stop;
-    _Alignas(64) _Atomic uint32_t done;    /* tasks finished in this region; the caller may sleep on it */
+    _Alignas(64) _Atomic uint32_t done; /* tasks finished in this region; the caller may sleep on it */
     _Atomic uint32_t caller_sleeps;
-    _Alignas(64) _Atomic uint32_t region;  /* the region's number; workers sleep on it */
+    _Alignas(64) _Atomic uint32_t region; /* the region's number; workers sleep on it */
     _Atomic uint32_t sleepers;
 };
 
@@ -58,8 +59,8 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Spins until *word differs from `old` or the time is over. Halves *budget_ns when the processor was taken away
- * meanwhile, else lets it grow back. True if the word changed. */
+/* Spins until *word differs from `old` or the time is over. Halves *budget_ns when the processor was taken
+ * away meanwhile, else lets it grow back. True if the word changed. */
 static bool spin_while(_Atomic uint32_t *word, uint32_t old, int64_t *budget_ns) {
     int64_t start = now_ns(), last = start;
     for (;;) {
@@ -115,7 +116,8 @@ static void *work(void *argument) {
     for (;;) {
         if (!spin_while(&pool->region, seen, &budget_ns)) {
             atomic_fetch_add_explicit(&pool->sleepers, 1, memory_order_seq_cst);
-            while (atomic_load_explicit(&pool->region, memory_order_seq_cst) == seen) futex_wait(&pool->region, seen);
+            while (atomic_load_explicit(&pool->region, memory_order_seq_cst) == seen)
+                futex_wait(&pool->region, seen);
             atomic_fetch_sub_explicit(&pool->sleepers, 1, memory_order_seq_cst);
         }
         seen = atomic_load_explicit(&pool->region, memory_order_acquire);
@@ -186,7 +188,8 @@ void ent_cpu_pool_run(ent_cpu_pool *pool, int64_t n_tasks, ent_cpu_task_fn run, 
     }
     int64_t chunk = n_tasks / (pool->threads * 8);
     uint32_t region = atomic_load_explicit(&pool->region, memory_order_relaxed) + 1;
-    atomic_store_explicit(&pool->ticket, (uint64_t)region << 32 | UINT32_MAX, memory_order_release); /* closed */
+    atomic_store_explicit(&pool->ticket, (uint64_t)region << 32 | UINT32_MAX,
+                          memory_order_release); /* closed */
     atomic_store_explicit(&pool->run, run, memory_order_release);
     atomic_store_explicit(&pool->context, context, memory_order_release);
     atomic_store_explicit(&pool->n_tasks, (uint32_t)n_tasks, memory_order_release);

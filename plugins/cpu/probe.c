@@ -74,8 +74,15 @@ static void run_copy(bench *b) {
 
 static void run_gemm(bench *b) {
     float *a = b->memory, *packed = a + 64 * 256, *c = packed + 64 * 256;
-    ent_cpu_gemm g = {.m = 64, .n = 64, .k = 256, .batch = 1, .a = a, .a_stride = 256, .b = packed,
-                      .b_panel_stride = 256 * ENT_CPU_PANEL, .c = {.base = c, .stride = 64}};
+    ent_cpu_gemm g = {.m = 64,
+                      .n = 64,
+                      .k = 256,
+                      .batch = 1,
+                      .a = a,
+                      .a_stride = 256,
+                      .b = packed,
+                      .b_panel_stride = 256 * ENT_CPU_PANEL,
+                      .c = {.base = c, .stride = 64}};
     b->kernels->gemm(&g);
 }
 
@@ -85,8 +92,15 @@ static void run_depthwise(bench *b) {
         in[i] = b->memory + (i / 3 * 32 + i % 3) * 64;
         weights[i] = b->memory + 16384 + i * 64;
     }
-    ent_cpu_window w = {.op = ENT_CPU_WINDOW_DEPTHWISE, .taps = 9, .width = 24, .channels = 64, .in = in,
-                        .in_stride = 64, .weights = weights, .out = b->memory + 20480, .out_stride = 64};
+    ent_cpu_window w = {.op = ENT_CPU_WINDOW_DEPTHWISE,
+                        .taps = 9,
+                        .width = 24,
+                        .channels = 64,
+                        .in = in,
+                        .in_stride = 64,
+                        .weights = weights,
+                        .out = b->memory + 20480,
+                        .out_stride = 64};
     b->kernels->window(&w);
 }
 
@@ -128,7 +142,8 @@ static void find_caches(ent_cpu_probe *probe) {
     for (int i = 0; i < 8; i++) {
         char directory[128], type[64], line[256];
         snprintf(directory, sizeof directory, "/sys/devices/system/cpu/cpu0/cache/index%d", i);
-        if (!read_line(directory, "type", type, sizeof type) || strncmp(type, "Instruction", 11) == 0) continue;
+        if (!read_line(directory, "type", type, sizeof type) || strncmp(type, "Instruction", 11) == 0)
+            continue;
         if (!read_line(directory, "level", line, sizeof line)) continue;
         int level = atoi(line);
         if (!read_line(directory, "size", line, sizeof line)) continue;
@@ -138,11 +153,13 @@ static void find_caches(ent_cpu_probe *probe) {
         if (level == 2) probe->l2_bytes = bytes;
         if (level != 3) continue;
         probe->l3_bytes = bytes;
-        if (read_line(directory, "shared_cpu_list", line, sizeof line)) probe->l3_processors = count_list(line);
+        if (read_line(directory, "shared_cpu_list", line, sizeof line))
+            probe->l3_processors = count_list(line);
     }
 }
 
-/* Bytes per ns when reading `bytes` again and again; the working set is half the level, to leave room for the rest. */
+/* Bytes per ns when reading `bytes` again and again; the working set is half the level, to leave room for the
+ * rest. */
 static double read_rate(bench *b, int64_t bytes) {
     if (bytes > (int64_t)ARENA_FLOATS * 4) bytes = (int64_t)ARENA_FLOATS * 4;
     b->n = bytes / 4;

@@ -10,24 +10,24 @@
 /* All rates are of one core at the probed ISA level. 0 where something could not be found out. */
 typedef struct ent_cpu_probe {
     ent_cpu_isa isa;
-    int32_t processors;          /* usable by this process */
-    int64_t l1_bytes, l2_bytes;  /* data caches of one core */
-    int64_t l3_bytes;            /* shared by l3_processors processors */
+    int32_t processors;         /* usable by this process */
+    int64_t l1_bytes, l2_bytes; /* data caches of one core */
+    int64_t l3_bytes;           /* shared by l3_processors processors */
     int32_t l3_processors;
-    double fma_flops;            /* floating-point operations a second, f32, multiply-add counted as two */
+    double fma_flops; /* floating-point operations a second, f32, multiply-add counted as two */
     double l1_read_bytes_per_ns, l2_read_bytes_per_ns, l3_read_bytes_per_ns, dram_read_bytes_per_ns;
-    double fork_join_ns;         /* an empty region on the pool, back to back */
-    double gemm_share;           /* of fma_flops: packed, 64 x 256 x 64, all in L2 */
-    double depthwise_share;      /* of fma_flops: 3 x 3, 64 channels, in L1 */
-    double elementwise_cheap_ns; /* an element of relu in L1 */
+    double fork_join_ns;          /* an empty region on the pool, back to back */
+    double gemm_share;            /* of fma_flops: packed, 64 x 256 x 64, all in L2 */
+    double depthwise_share;       /* of fma_flops: 3 x 3, 64 channels, in L1 */
+    double elementwise_cheap_ns;  /* an element of relu in L1 */
     double elementwise_costly_ns; /* an element of tanh in L1 */
-    double copy_bytes_per_ns;    /* copy_rows within L2: bytes copied, counted once */
-    double reduce_ns;            /* an element of a sum in L1 */
-    double softmax_ns;           /* an element of a 256-wide softmax row */
+    double copy_bytes_per_ns;     /* copy_rows within L2: bytes copied, counted once */
+    double reduce_ns;             /* an element of a sum in L1 */
+    double softmax_ns;            /* an element of a 256-wide softmax row */
 } ent_cpu_probe;
 
-/* Fills *out_probe. `pool` is used for fork_join_ns and may be NULL (then 0). False when out of memory. The caller
- * caches the result; it depends on the processor, the ISA level and the thread count. */
+/* Fills *out_probe. `pool` is used for fork_join_ns and may be NULL (then 0). False when out of memory. The
+ * caller caches the result; it depends on the processor, the ISA level and the thread count. */
 bool ent_cpu_probe_run(const ent_cpu_kernels *kernels, ent_cpu_pool *pool, ent_cpu_probe *out_probe);
 
 #endif

@@ -1,4 +1,5 @@
-/* The thread pool: every task runs exactly once, results are visible, regions may follow each other at any pace. */
+/* The thread pool: every task runs exactly once, results are visible, regions may follow each other at any
+ * pace. */
 #include <check.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ typedef struct job {
 
 static void count(void *context, int64_t begin, int64_t end, int thread) {
     job *j = context;
-    if (thread < 0 || thread >= j->threads || atomic_fetch_add(&j->inside[thread], 1) != 0) atomic_store(&j->bad, 1);
+    if (thread < 0 || thread >= j->threads || atomic_fetch_add(&j->inside[thread], 1) != 0)
+        atomic_store(&j->bad, 1);
     for (int64_t i = begin; i < end; i++) j->runs[i]++;
     atomic_fetch_sub(&j->inside[thread], 1);
 }

@@ -5,32 +5,36 @@
 #include <math.h>
 #include <string.h>
 
-#define CAST(name, from, to, expression)                                                                          \
-    static void name(const void *xv, void *yv, int64_t n) {                                                       \
-        const from *in = xv;                                                                                      \
-        to *out = yv;                                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                                         \
-            from x = in[i];                                                                                       \
-            out[i] = (to)(expression);                                                                            \
-        }                                                                                                         \
+#define CAST(name, from, to, expression)                                                                     \
+    static void name(const void *xv, void *yv, int64_t n) {                                                  \
+        const from *in = xv;                                                                                 \
+        to *out = yv;                                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            from x = in[i];                                                                                  \
+            out[i] = (to)(expression);                                                                       \
+        }                                                                                                    \
     }
 
-/* Float to integer truncates and saturates; NaN gives 0. The limit 2^31 or 2^63 is exact in both float types. */
-#define TO_INTEGER(x, type, low, high, limit) ((x) != (x) ? 0 : (x) <= -(limit) ? (low) : (x) >= (limit) ? (high) : (type)(x))
-#define TO_SMALL(x, type, low, high) ((x) != (x) ? 0 : (x) <= (low) ? (low) : (x) >= (high) ? (high) : (type)(x))
-#define FROM_FLOAT(f, type)                                                                                       \
-    CAST(f##_to_i32, type, int32_t, TO_INTEGER(x, int32_t, INT32_MIN, INT32_MAX, (type)2147483648.0))             \
-    CAST(f##_to_i64, type, int64_t, TO_INTEGER(x, int64_t, INT64_MIN, INT64_MAX, (type)9223372036854775808.0))    \
-    CAST(f##_to_u8, type, uint8_t, TO_SMALL(x, uint8_t, 0, 255))                                                  \
-    CAST(f##_to_i8, type, int8_t, TO_SMALL(x, int8_t, -128, 127))                                                 \
+/* Float to integer truncates and saturates; NaN gives 0. The limit 2^31 or 2^63 is exact in both float types.
+ */
+#define TO_INTEGER(x, type, low, high, limit)                                                                \
+    ((x) != (x) ? 0 : (x) <= -(limit) ? (low) : (x) >= (limit) ? (high) : (type)(x))
+#define TO_SMALL(x, type, low, high)                                                                         \
+    ((x) != (x) ? 0 : (x) <= (low) ? (low) : (x) >= (high) ? (high) : (type)(x))
+#define FROM_FLOAT(f, type)                                                                                  \
+    CAST(f##_to_i32, type, int32_t, TO_INTEGER(x, int32_t, INT32_MIN, INT32_MAX, (type)2147483648.0))        \
+    CAST(f##_to_i64, type, int64_t,                                                                          \
+         TO_INTEGER(x, int64_t, INT64_MIN, INT64_MAX, (type)9223372036854775808.0))                          \
+    CAST(f##_to_u8, type, uint8_t, TO_SMALL(x, uint8_t, 0, 255))                                             \
+    CAST(f##_to_i8, type, int8_t, TO_SMALL(x, int8_t, -128, 127))                                            \
     CAST(f##_to_bool, type, uint8_t, x != 0)
-#define FROM_INTEGER(t, type)                                                                                     \
-    CAST(t##_to_f32, type, float, x)                                                                              \
-    CAST(t##_to_f64, type, double, x)                                                                             \
-    CAST(t##_to_i32, type, int32_t, x)                                                                            \
-    CAST(t##_to_i64, type, int64_t, x)                                                                            \
-    CAST(t##_to_u8, type, uint8_t, x)                                                                             \
-    CAST(t##_to_i8, type, int8_t, x)                                                                              \
+#define FROM_INTEGER(t, type)                                                                                \
+    CAST(t##_to_f32, type, float, x)                                                                         \
+    CAST(t##_to_f64, type, double, x)                                                                        \
+    CAST(t##_to_i32, type, int32_t, x)                                                                       \
+    CAST(t##_to_i64, type, int64_t, x)                                                                       \
+    CAST(t##_to_u8, type, uint8_t, x)                                                                        \
+    CAST(t##_to_i8, type, int8_t, x)                                                                         \
     CAST(t##_to_bool, type, uint8_t, x != 0)
 
 FROM_FLOAT(f32, float)
@@ -44,7 +48,8 @@ FROM_INTEGER(i64, int64_t)
 FROM_INTEGER(u8, uint8_t)
 FROM_INTEGER(i8, int8_t)
 
-/* Half precision without the F16C instructions: subnormals by a multiplication, rounding half to even by addition. */
+/* Half precision without the F16C instructions: subnormals by a multiplication, rounding half to even by
+ * addition. */
 static inline __attribute__((unused)) float half_to_float(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu, bits;
     float value;
@@ -124,13 +129,13 @@ static void copy_2(const void *x, void *y, int64_t n) {
     memmove(y, x, (size_t)n * 2);
 }
 
-#define BIND(from, t)                                                                                             \
-    table->cast[from][ENT_CPU_F32] = t##_to_f32;                                                                  \
-    table->cast[from][ENT_CPU_F64] = t##_to_f64;                                                                  \
-    table->cast[from][ENT_CPU_I32] = t##_to_i32;                                                                  \
-    table->cast[from][ENT_CPU_I64] = t##_to_i64;                                                                  \
-    table->cast[from][ENT_CPU_U8] = t##_to_u8;                                                                    \
-    table->cast[from][ENT_CPU_I8] = t##_to_i8;                                                                    \
+#define BIND(from, t)                                                                                        \
+    table->cast[from][ENT_CPU_F32] = t##_to_f32;                                                             \
+    table->cast[from][ENT_CPU_F64] = t##_to_f64;                                                             \
+    table->cast[from][ENT_CPU_I32] = t##_to_i32;                                                             \
+    table->cast[from][ENT_CPU_I64] = t##_to_i64;                                                             \
+    table->cast[from][ENT_CPU_U8] = t##_to_u8;                                                               \
+    table->cast[from][ENT_CPU_I8] = t##_to_i8;                                                               \
     table->cast[from][ENT_CPU_BOOL] = t##_to_bool;
 
 void ENT_ISA(ent_cpu_cast_bind)(ent_cpu_kernels *table) {

@@ -1,19 +1,20 @@
 /* Batch-reduce matrix multiply over register blocks.
  *
- * Order: slices of k (so that the B slice of one column block stays in L1), then column blocks, then row blocks. A
- * slice's partial sums go to C; with k slices of 256 that costs about 1 % and saves reading B from L2 for every row
- * block. Rows are spread evenly over the row blocks: 7 rows are 4 + 3, not 6 + 1, since a block of one row cannot hide
- * the latency of multiply-add. */
+ * Order: slices of k (so that the B slice of one column block stays in L1), then column blocks, then row
+ * blocks. A slice's partial sums go to C; with k slices of 256 that costs about 1 % and saves reading B from
+ * L2 for every row block. Rows are spread evenly over the row blocks: 7 rows are 4 + 3, not 6 + 1, since a
+ * block of one row cannot hide the latency of multiply-add. Fetching the next B slice ahead by hand was
+ * measured and did not pay. */
 #include "gemm_micro.h"
 #include "kernels_isa.h"
 
-#define MICRO(rows, vectors, kind, name)                                                                          \
-    static void name(const gemm_block *block) {                                                                   \
-        gemm_micro(block, rows, vectors, kind);                                                                   \
+#define MICRO(rows, vectors, kind, name)                                                                     \
+    static void name(const gemm_block *block) {                                                              \
+        gemm_micro(block, rows, vectors, kind);                                                              \
     }
-#define MICRO_KINDS(rows, vectors)                                                                                \
-    MICRO(rows, vectors, B_PACKED, packed_##rows##_##vectors)                                                     \
-    MICRO(rows, vectors, B_PLAIN, plain_##rows##_##vectors)                                                       \
+#define MICRO_KINDS(rows, vectors)                                                                           \
+    MICRO(rows, vectors, B_PACKED, packed_##rows##_##vectors)                                                \
+    MICRO(rows, vectors, B_PLAIN, plain_##rows##_##vectors)                                                  \
     MICRO(rows, vectors, B_PLAIN_TAIL, tail_##rows##_##vectors)
 
 MICRO_KINDS(1, 1)
@@ -43,19 +44,31 @@ MICRO_KINDS(2, 8)
 
 /* blocks[kind][rows - 1][log2 vectors]; NULL where the accumulators would not fit. */
 #if GEMM_ACCUMULATORS >= 24
-#define TABLE(kind)                                                                                               \
-    {{kind##_1_1, kind##_1_2, kind##_1_4, kind##_1_8}, {kind##_2_1, kind##_2_2, kind##_2_4, kind##_2_8},          \
-     {kind##_3_1, kind##_3_2, kind##_3_4, NULL}, {kind##_4_1, kind##_4_2, kind##_4_4, NULL},                \
-     {kind##_5_1, kind##_5_2, kind##_5_4, NULL},       {kind##_6_1, kind##_6_2, kind##_6_4, NULL}}
+#define TABLE(kind)                                                                                          \
+    {                                                                                                        \
+        {kind##_1_1, kind##_1_2, kind##_1_4, kind##_1_8}, {kind##_2_1, kind##_2_2, kind##_2_4, kind##_2_8},  \
+            {kind##_3_1, kind##_3_2, kind##_3_4, NULL}, {kind##_4_1, kind##_4_2, kind##_4_4, NULL},          \
+            {kind##_5_1, kind##_5_2, kind##_5_4, NULL}, {                                                    \
+            kind##_6_1, kind##_6_2, kind##_6_4, NULL                                                         \
+        }                                                                                                    \
+    }
 #elif GEMM_ROWS == 6
-#define TABLE(kind)                                                                                               \
-    {{kind##_1_1, kind##_1_2, kind##_1_4, kind##_1_8}, {kind##_2_1, kind##_2_2, kind##_2_4, NULL},                \
-     {kind##_3_1, kind##_3_2, NULL, NULL},             {kind##_4_1, kind##_4_2, NULL, NULL},                      \
-     {kind##_5_1, kind##_5_2, NULL, NULL},             {kind##_6_1, kind##_6_2, NULL, NULL}}
+#define TABLE(kind)                                                                                          \
+    {                                                                                                        \
+        {kind##_1_1, kind##_1_2, kind##_1_4, kind##_1_8}, {kind##_2_1, kind##_2_2, kind##_2_4, NULL},        \
+            {kind##_3_1, kind##_3_2, NULL, NULL}, {kind##_4_1, kind##_4_2, NULL, NULL},                      \
+            {kind##_5_1, kind##_5_2, NULL, NULL}, {                                                          \
+            kind##_6_1, kind##_6_2, NULL, NULL                                                               \
+        }                                                                                                    \
+    }
 #else
-#define TABLE(kind)                                                                                               \
-    {{kind##_1_1, kind##_1_2, kind##_1_4, kind##_1_8}, {kind##_2_1, kind##_2_2, kind##_2_4, NULL},                \
-     {kind##_3_1, kind##_3_2, NULL, NULL}, {kind##_4_1, kind##_4_2, NULL, NULL}}
+#define TABLE(kind)                                                                                          \
+    {                                                                                                        \
+        {kind##_1_1, kind##_1_2, kind##_1_4, kind##_1_8}, {kind##_2_1, kind##_2_2, kind##_2_4, NULL},        \
+            {kind##_3_1, kind##_3_2, NULL, NULL}, {                                                          \
+            kind##_4_1, kind##_4_2, NULL, NULL                                                               \
+        }                                                                                                    \
+    }
 #endif
 
 static const gemm_block_fn blocks[B_KINDS][GEMM_ROWS][4] = {TABLE(packed), TABLE(plain), TABLE(tail)};
@@ -72,10 +85,11 @@ typedef struct shape {
     int64_t columns;
 } shape;
 
-/* The widest block for `left` columns. Packed: no wider than the panels that exist. Plain: whole blocks first, then one
- * block whose last vector is masked. */
+/* The widest block for `left` columns. Packed: no wider than the panels that exist. Plain: whole blocks
+ * first, then one block whose last vector is masked. */
 static shape choose(int kind, int64_t rows, int64_t left) {
-    int64_t room = kind == B_PACKED ? ent_cpu_panels(left) * ENT_CPU_PANEL : (left + VF_LANES - 1) / VF_LANES * VF_LANES;
+    int64_t room =
+        kind == B_PACKED ? ent_cpu_panels(left) * ENT_CPU_PANEL : (left + VF_LANES - 1) / VF_LANES * VF_LANES;
     for (int log = 3; log > 0; log--) {
         int64_t width = (int64_t)VF_LANES << log;
         if (!blocks[kind][rows - 1][log] || width > room) continue;
@@ -85,17 +99,6 @@ static shape choose(int kind, int64_t rows, int64_t left) {
     }
     if (kind == B_PLAIN && left < VF_LANES) kind = B_PLAIN_TAIL;
     return (shape){kind, 0, left < VF_LANES ? left : VF_LANES};
-}
-
-/* Fetches a part of the next column block's slice of B into L2 while the current one is worked on: weights stream from
- * L3 or memory, and each slice is only visited once for all row blocks. */
-static void prefetch_part(const gemm_block *block, int64_t part, int64_t parts) {
-    int64_t lines = block->k * (block->batch1 - block->batch0), stride = block->g->b_panel_stride;
-    int64_t panels = ent_cpu_panels(block->n), first = lines * part / parts, end = lines * (part + 1) / parts;
-    const float *b = block->b + block->batch0 * block->g->b_batch_stride + panels * stride;
-    for (int64_t p = 0; p < panels; p++, b += stride) {
-        for (int64_t line = first; line < end; line++) __builtin_prefetch(b + line * ENT_CPU_PANEL, 0, 2);
-    }
 }
 
 static void run_slice(gemm_block *block) {
@@ -111,9 +114,7 @@ static void run_slice(gemm_block *block) {
         block->column0 = column;
         block->n = s.columns;
         block->row0 = 0;
-        bool prefetch = kind == B_PACKED && row_blocks > 1 && column + 2 * block->n <= g->n;
         for (int64_t i = 0; i < row_blocks; i++) {
-            if (prefetch) prefetch_part(block, i, row_blocks);
             int64_t rows = rows_low + (i < high_blocks);
             blocks[s.kind][rows - 1][s.log_vectors](block);
             block->row0 += rows;

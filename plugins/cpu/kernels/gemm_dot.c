@@ -2,7 +2,8 @@
 #include "vec.h"
 #include "kernels_isa.h"
 
-ENT_INLINE void dot_block(const ent_cpu_gemm_dot *g, int64_t i0, int64_t j0, const int rows, const int columns) {
+ENT_INLINE void dot_block(const ent_cpu_gemm_dot *g, int64_t i0, int64_t j0, const int rows,
+                          const int columns) {
     vf acc[2][4];
     const float *a[2], *b[4];
     ENT_UNROLL
@@ -40,8 +41,7 @@ ENT_INLINE void dot_block(const ent_cpu_gemm_dot *g, int64_t i0, int64_t j0, con
     for (int i = 0; i < rows; i++) {
         float *c = g->c + (i0 + i) * g->c_stride + j0;
         ENT_UNROLL
-        for (int j = 0; j < columns; j++)
-            c[j] = vf_sum(acc[i][j]) * g->scale + (g->accumulate ? c[j] : 0.0f);
+        for (int j = 0; j < columns; j++) c[j] = vf_sum(acc[i][j]) * g->scale + (g->accumulate ? c[j] : 0.0f);
     }
 }
 

@@ -24,8 +24,8 @@
 /* How B is read. */
 enum { B_PACKED, B_PLAIN, B_PLAIN_TAIL, B_KINDS };
 
-/* One register block: rows row0.., columns column0.. (n of them) and the slice [k0, k0 + k) of batches [batch0,
- * batch1). `first` and `last` say whether this is the first or last slice of the reduction. */
+/* One register block: rows row0.., columns column0.. (n of them) and the slice [k0, k0 + k) of batches
+ * [batch0, batch1). `first` and `last` say whether this is the first or last slice of the reduction. */
 typedef struct gemm_block {
     const ent_cpu_gemm *g;
     const float *b; /* first element of the block in batch 0, k = k0 */
@@ -45,14 +45,17 @@ ENT_INLINE const float *a_row_of(const ent_cpu_gemm *g, int64_t batch, int64_t r
     return g->a + batch * g->a_batch_stride + row * g->a_stride;
 }
 
-/* Adds, clips and stores the vector of accumulators `x` at (row, column0 + at), of which `left` lanes are real. */
+/* Adds, clips and stores the vector of accumulators `x` at (row, column0 + at), of which `left` lanes are
+ * real. */
 ENT_INLINE void finish_vector(const gemm_block *block, int64_t row, int64_t at, int64_t left, vf x) {
     const ent_cpu_gemm *g = block->g;
     vt t = vt_first(left < VF_LANES ? left : VF_LANES);
     at += block->column0;
     float *c = row_of(&g->c, row) + at;
-    if (!block->first) x = vf_add(x, vf_load_first(c, t));
-    else if (g->add.base || g->add.rows) x = vf_add(x, vf_load_first(row_of(&g->add, row) + at, t));
+    if (!block->first)
+        x = vf_add(x, vf_load_first(c, t));
+    else if (g->add.base || g->add.rows)
+        x = vf_add(x, vf_load_first(row_of(&g->add, row) + at, t));
     if (block->last) {
         if (g->bias) x = vf_add(x, vf_load_first(g->bias + at, t));
         if (g->clip) x = vf_clip(x, vf_set1(g->lo), vf_set1(g->hi));
@@ -71,14 +74,17 @@ static __attribute__((noinline, unused)) void finish_ragged(const gemm_block *bl
     }
 }
 
-#define EACH_ROW_AND_VECTOR(statement)                                                                            \
-    ENT_UNROLL                                                                                                    \
-    for (int i = 0; i < rows; i++) {                                                                              \
-        ENT_UNROLL                                                                                                \
-        for (int v = 0; v < vectors; v++) { statement; }                                                          \
+#define EACH_ROW_AND_VECTOR(statement)                                                                       \
+    ENT_UNROLL                                                                                               \
+    for (int i = 0; i < rows; i++) {                                                                         \
+        ENT_UNROLL                                                                                           \
+        for (int v = 0; v < vectors; v++) {                                                                  \
+            statement;                                                                                       \
+        }                                                                                                    \
     }
 
-/* Blocks that are whole. `add` comes with the first slice, since it may be C itself; bias and clip with the last. */
+/* Blocks that are whole. `add` comes with the first slice, since it may be C itself; bias and clip with the
+ * last. */
 ENT_INLINE void finish_whole(const gemm_block *block, vf acc[GEMM_ROWS][GEMM_MAX_VECTORS], const int rows,
                              const int vectors) {
     const ent_cpu_gemm *g = block->g;
@@ -109,8 +115,9 @@ ENT_INLINE void finish_whole(const gemm_block *block, vf acc[GEMM_ROWS][GEMM_MAX
 }
 
 /* One step of k: the B vectors once, each A element broadcast to all of them. */
-ENT_INLINE void gemm_step(vf acc[GEMM_ROWS][GEMM_MAX_VECTORS], const float *const *a, int64_t k, const float *b,
-                          int64_t panel_stride, vt tail, const int rows, const int vectors, const int kind) {
+ENT_INLINE void gemm_step(vf acc[GEMM_ROWS][GEMM_MAX_VECTORS], const float *const *a, int64_t k,
+                          const float *b, int64_t panel_stride, vt tail, const int rows, const int vectors,
+                          const int kind) {
     vf bv[GEMM_MAX_VECTORS];
     ENT_UNROLL
     for (int v = 0; v < vectors; v++) {
@@ -125,8 +132,8 @@ ENT_INLINE void gemm_step(vf acc[GEMM_ROWS][GEMM_MAX_VECTORS], const float *cons
     }
 }
 
-/* rows, vectors and kind are constants in every instance, so that all loops but that over k are unrolled and acc
- * stays in registers. */
+/* rows, vectors and kind are constants in every instance, so that all loops but that over k are unrolled and
+ * acc stays in registers. */
 ENT_INLINE void gemm_micro(const gemm_block *block, const int rows, const int vectors, const int kind) {
     const ent_cpu_gemm *g = block->g;
     const int64_t step = kind == B_PACKED ? ENT_CPU_PANEL : g->b_stride;

@@ -1,10 +1,10 @@
 /* The CPU's microkernels: one table of functions for each ISA level.
  *
- * All kernels are pure functions on memory of the caller: no allocation, no global state, safe from any thread.
- * Lengths are in elements, strides in elements unless a name ends in _bytes. Buffers need no alignment. Outputs may
- * alias inputs only where said ("in place"). f32 results do not depend on how a run is split, except reductions.
- * Transcendental functions keep about 1e-6 relative error (exp, log, tanh, erf 3 ulp) and follow IEEE for NaN and
- * infinity. */
+ * All kernels are pure functions on memory of the caller: no allocation, no global state, safe from any
+ * thread. Lengths are in elements, strides in elements unless a name ends in _bytes. Buffers need no
+ * alignment. Outputs may alias inputs only where said ("in place"). f32 results do not depend on how a run is
+ * split, except reductions. Transcendental functions keep about 1e-6 relative error (exp, log, tanh, erf 3
+ * ulp) and follow IEEE for NaN and infinity. */
 #ifndef ENT_CPU_KERNELS_H
 #define ENT_CPU_KERNELS_H
 
@@ -17,8 +17,8 @@
 /* Columns in one packed panel of B, the same at every ISA level, so that packed weights are portable. */
 #define ENT_CPU_PANEL 16
 
-/* Rows of a matrix whose elements are contiguous within a row: either base + row * stride, or, where `rows` is not
- * NULL, the pointer rows[row]. */
+/* Rows of a matrix whose elements are contiguous within a row: either base + row * stride, or, where `rows`
+ * is not NULL, the pointer rows[row]. */
 typedef struct ent_cpu_rows {
     float *base;
     int64_t stride;
@@ -28,14 +28,15 @@ typedef struct ent_cpu_rows {
 /* Batch-reduce matrix multiply: C[m x n] = clip(sum over b < batch of A_b[m x k] * B_b[k x n] + bias + add).
  *
  * A: row i of batch b starts at a_rows[b * a_rows_stride + i], or if a_rows is NULL at
- *    a + b * a_batch_stride + i * a_stride. k elements are contiguous. A convolution passes one row pointer for each
- *    (tap, pixel), a zero row for padding, so stride, dilation, padding and gathers need no copy.
- * B packed (b_stride == 0): panel p (columns 16 p ...) of batch b starts at b + p * b_panel_stride +
- *    b_b * b_batch_stride and holds [k][16] floats, zero beyond n. ent_cpu_kernels.pack_b writes this form.
- * B plain (b_stride != 0): row kk of batch b starts at b + b_b * b_batch_stride + kk * b_stride; b_panel_stride unused.
- * C: rows, n floats each. add (base and rows NULL: none): same shape, added before the clip; it may be C itself, which
- *    accumulates. bias: n floats or NULL. clip: bounds lo, hi when clip is true; NaN passes. Relu is lo 0, hi infinity.
- * m, n, k, batch >= 1. The kernel blocks over k for L1; choose m and n so that A, C and a k-slice of B suit L2. */
+ *    a + b * a_batch_stride + i * a_stride. k elements are contiguous. A convolution passes one row pointer
+ * for each (tap, pixel), a zero row for padding, so stride, dilation, padding and gathers need no copy. B
+ * packed (b_stride == 0): panel p (columns 16 p ...) of batch b starts at b + p * b_panel_stride + b_b *
+ * b_batch_stride and holds [k][16] floats, zero beyond n. ent_cpu_kernels.pack_b writes this form. B plain
+ * (b_stride != 0): row kk of batch b starts at b + b_b * b_batch_stride + kk * b_stride; b_panel_stride
+ * unused. C: rows, n floats each. add (base and rows NULL: none): same shape, added before the clip; it may
+ * be C itself, which accumulates. bias: n floats or NULL. clip: bounds lo, hi when clip is true; NaN passes.
+ * Relu is lo 0, hi infinity. m, n, k, batch >= 1. The kernel blocks over k for L1; choose m and n so that A,
+ * C and a k-slice of B suit L2. */
 typedef struct ent_cpu_gemm {
     int64_t m, n, k, batch;
     const float *a;
@@ -72,10 +73,10 @@ typedef enum ent_cpu_window_op {
 } ent_cpu_window_op;
 
 /* One run of output pixels of a channels-last window operation (depthwise convolution, pooling).
- * out[w * out_stride + c] = op over t < taps of in[t][w * in_stride + c] (* weights[t][c]), w < width, c < channels.
- * in[t] and weights[t] are pointers, so that padding is left out by leaving out the tap: a border pixel is a run of its
- * own with fewer taps. bias (channels floats or NULL) is for DEPTHWISE only, scale for SUM only. taps may be 0 except
- * for MAX. clip as in ent_cpu_gemm. */
+ * out[w * out_stride + c] = op over t < taps of in[t][w * in_stride + c] (* weights[t][c]), w < width, c <
+ * channels. in[t] and weights[t] are pointers, so that padding is left out by leaving out the tap: a border
+ * pixel is a run of its own with fewer taps. bias (channels floats or NULL) is for DEPTHWISE only, scale for
+ * SUM only. taps may be 0 except for MAX. clip as in ent_cpu_gemm. */
 typedef struct ent_cpu_window {
     ent_cpu_window_op op;
     int64_t taps, width, channels;
@@ -126,8 +127,8 @@ typedef enum ent_cpu_unary {
     ENT_CPU_UNARY_COUNT
 } ent_cpu_unary;
 
-/* Binary functions: y[i] = f(a[i * a_step], b[i * b_step]), steps 0 (one value for the whole run) or 1. In place is
- * allowed on an operand whose step is 1. min and max give NaN if either is NaN. */
+/* Binary functions: y[i] = f(a[i * a_step], b[i * b_step]), steps 0 (one value for the whole run) or 1. In
+ * place is allowed on an operand whose step is 1. min and max give NaN if either is NaN. */
 typedef enum ent_cpu_binary {
     ENT_CPU_ADD,
     ENT_CPU_SUB,
@@ -139,7 +140,12 @@ typedef enum ent_cpu_binary {
     ENT_CPU_BINARY_COUNT
 } ent_cpu_binary;
 
-typedef enum ent_cpu_compare { ENT_CPU_EQUAL, ENT_CPU_LESS, ENT_CPU_LESS_EQUAL, ENT_CPU_COMPARE_COUNT } ent_cpu_compare;
+typedef enum ent_cpu_compare {
+    ENT_CPU_EQUAL,
+    ENT_CPU_LESS,
+    ENT_CPU_LESS_EQUAL,
+    ENT_CPU_COMPARE_COUNT
+} ent_cpu_compare;
 
 /* Element types of the kernels that are not f32 only. BOOL is one byte, 0 or 1. */
 typedef enum ent_cpu_type {
@@ -165,20 +171,21 @@ typedef enum ent_cpu_reduce {
 } ent_cpu_reduce;
 
 typedef void (*ent_cpu_unary_fn)(const float *x, float *y, int64_t n, float a, float b);
-typedef void (*ent_cpu_binary_fn)(const void *a, int64_t a_step, const void *b, int64_t b_step, void *y, int64_t n);
+typedef void (*ent_cpu_binary_fn)(const void *a, int64_t a_step, const void *b, int64_t b_step, void *y,
+                                  int64_t n);
 typedef void (*ent_cpu_cast_fn)(const void *x, void *y, int64_t n);
 
 typedef struct ent_cpu_kernels {
     ent_cpu_isa isa;
-    int64_t lanes;   /* floats in a vector */
-    int64_t gemm_m;  /* rows of the register block */
-    int64_t gemm_n;  /* columns of the register block */
+    int64_t lanes;  /* floats in a vector */
+    int64_t gemm_m; /* rows of the register block */
+    int64_t gemm_n; /* columns of the register block */
 
     /* Matrix multiply. */
     void (*gemm)(const ent_cpu_gemm *g);
     void (*gemm_dot)(const ent_cpu_gemm_dot *g);
-    /* Packs B into panels: element (kk, j) is b[kk * k_stride + j * n_stride]; panel p goes to out + p * panel_stride
-     * as [k][16], zeros beyond n. Either stride may be 1. */
+    /* Packs B into panels: element (kk, j) is b[kk * k_stride + j * n_stride]; panel p goes to out + p *
+     * panel_stride as [k][16], zeros beyond n. Either stride may be 1. */
     void (*pack_b)(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, float *out,
                    int64_t panel_stride);
 
@@ -186,19 +193,20 @@ typedef struct ent_cpu_kernels {
 
     /* Runs of elements. */
     ent_cpu_unary_fn unary[ENT_CPU_UNARY_COUNT];
-    /* NULL where an operation makes no sense for a type (F16 and BF16: convert to F32 first; POW on integers). */
+    /* NULL where an operation makes no sense for a type (F16 and BF16: convert to F32 first; POW on
+     * integers). */
     ent_cpu_binary_fn binary[ENT_CPU_BINARY_COUNT][ENT_CPU_TYPE_COUNT];
     /* y is BOOL; greater is less with operands exchanged. */
     ent_cpu_binary_fn compare[ENT_CPU_COMPARE_COUNT][ENT_CPU_TYPE_COUNT];
-    /* cast[from][to]; floats to integers truncate towards zero, saturate, NaN gives 0; to BOOL means "not zero". NULL
-     * only between F16/BF16 and types other than F32: go through F32. */
+    /* cast[from][to]; floats to integers truncate towards zero, saturate, NaN gives 0; to BOOL means "not
+     * zero". NULL only between F16/BF16 and types other than F32: go through F32. */
     ent_cpu_cast_fn cast[ENT_CPU_TYPE_COUNT][ENT_CPU_TYPE_COUNT];
     /* y = a * b + c, steps 0 or 1 as in binary. */
-    void (*multiply_add)(const float *a, int64_t a_step, const float *b, int64_t b_step, const float *c, int64_t c_step,
-                         float *y, int64_t n);
+    void (*multiply_add)(const float *a, int64_t a_step, const float *b, int64_t b_step, const float *c,
+                         int64_t c_step, float *y, int64_t n);
     /* y = condition ? a : b for elements of 1, 2, 4 or 8 bytes; steps 0 or 1. */
-    void (*select)(const uint8_t *condition, int64_t condition_step, const void *a, int64_t a_step, const void *b,
-                   int64_t b_step, void *y, int64_t n, int64_t element_bytes);
+    void (*select)(const uint8_t *condition, int64_t condition_step, const void *a, int64_t a_step,
+                   const void *b, int64_t b_step, void *y, int64_t n, int64_t element_bytes);
 
     /* Reductions of one contiguous run of n >= 1. */
     float (*reduce[ENT_CPU_REDUCE_COUNT])(const float *x, int64_t n);
@@ -208,20 +216,25 @@ typedef struct ent_cpu_kernels {
     void (*softmax_row)(const float *x, float *y, int64_t n, float scale);
     /* y = exp(x - max), returns the sum: a step of the online softmax. In place allowed. */
     float (*exp_sum)(const float *x, float *y, int64_t n, float max);
-    /* y = (x - mean) / sqrt(variance + epsilon) * scale + bias; scale and bias n floats or NULL. Two passes. In place. */
-    void (*layer_norm_row)(const float *x, float *y, int64_t n, const float *scale, const float *bias, float epsilon);
+    /* y = (x - mean) / sqrt(variance + epsilon) * scale + bias; scale and bias n floats or NULL. Two passes.
+     * In place. */
+    void (*layer_norm_row)(const float *x, float *y, int64_t n, const float *scale, const float *bias,
+                           float epsilon);
 
-    /* Movement. out[c * out_stride + r] = in[r * in_stride + c], r < rows, c < columns, elements of 1, 2, 4, 8 bytes. */
-    void (*transpose)(const void *in, int64_t in_stride, void *out, int64_t out_stride, int64_t rows, int64_t columns,
-                      int64_t element_bytes);
-    /* out + i * out_stride_bytes = in + indices[i] * in_stride_bytes, row_bytes each; indices are in bounds. */
+    /* Movement. out[c * out_stride + r] = in[r * in_stride + c], r < rows, c < columns, elements of 1, 2, 4,
+     * 8 bytes. */
+    void (*transpose)(const void *in, int64_t in_stride, void *out, int64_t out_stride, int64_t rows,
+                      int64_t columns, int64_t element_bytes);
+    /* out + i * out_stride_bytes = in + indices[i] * in_stride_bytes, row_bytes each; indices are in bounds.
+     */
     void (*gather_rows)(const void *in, int64_t in_stride_bytes, const int64_t *indices, int64_t n, void *out,
                         int64_t out_stride_bytes, int64_t row_bytes);
     /* The same without indices: a strided copy of n rows. */
     void (*copy_rows)(const void *in, int64_t in_stride_bytes, void *out, int64_t out_stride_bytes, int64_t n,
                       int64_t row_bytes);
 
-    /* Measuring. Runs `loops` rounds of independent multiply-adds in registers; returns floating-point operations. */
+    /* Measuring. Runs `loops` rounds of independent multiply-adds in registers; returns floating-point
+     * operations. */
     double (*fma_work)(int64_t loops);
     /* Reads n floats as fast as the machine can (result only defeats the optimiser). */
     float (*read_work)(const float *x, int64_t n);

@@ -1,5 +1,5 @@
-/* Transposition, packing and strided copies. Transposes go by square blocks in registers; SSE2 shuffles serve all
- * levels for 1 and 2 bytes, where memory and not shuffling is the limit. */
+/* Transposition, packing and strided copies. Transposes go by square blocks in registers; SSE2 shuffles serve
+ * all levels for 1 and 2 bytes, where memory and not shuffling is the limit. */
 #include "vec.h"
 #include "kernels_isa.h"
 
@@ -65,7 +65,8 @@ static void square_4(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t 
         for (int half = 0; half < 2; half++) {
             const float *low = (const float *)(const void *)(in + i * in_bytes) + 4 * half;
             const float *high = (const float *)(const void *)(in + (i + 4) * in_bytes) + 4 * half;
-            r[i + 4 * half] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+            r[i + 4 * half] =
+                _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
         }
     }
     for (int half = 0; half < 8; half += 4) {
@@ -87,7 +88,8 @@ static void square_8(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t 
         for (int half = 0; half < 2; half++) {
             const double *low = (const double *)(const void *)(in + i * in_bytes) + 2 * half;
             const double *high = (const double *)(const void *)(in + (i + 2) * in_bytes) + 2 * half;
-            r[i + 2 * half] = _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(low)), _mm_loadu_pd(high), 1);
+            r[i + 2 * half] =
+                _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(low)), _mm_loadu_pd(high), 1);
         }
     }
     for (int half = 0; half < 4; half += 2) {
@@ -119,16 +121,17 @@ static void square_8(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t 
 #endif
 
 /* What no square covers: the right and lower edges. */
-ENT_INLINE void transpose_plain(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t out_bytes, int64_t rows,
-                                int64_t columns, const int64_t size) {
+ENT_INLINE void transpose_plain(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t out_bytes,
+                                int64_t rows, int64_t columns, const int64_t size) {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++)
             memcpy(out + c * out_bytes + r * size, in + r * in_bytes + c * size, (size_t)size);
     }
 }
 
-ENT_INLINE void transpose_squares(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t out_bytes, int64_t rows,
-                                  int64_t columns, const int64_t size, const int64_t edge, square_fn square) {
+ENT_INLINE void transpose_squares(const uint8_t *in, int64_t in_bytes, uint8_t *out, int64_t out_bytes,
+                                  int64_t rows, int64_t columns, const int64_t size, const int64_t edge,
+                                  square_fn square) {
     int64_t whole_rows = rows - rows % edge, whole_columns = columns - columns % edge;
     /* Blocks of 64 columns keep the destination lines in L1 until their neighbours are written. */
     for (int64_t c0 = 0; c0 < whole_columns; c0 += 64) {
@@ -138,23 +141,28 @@ ENT_INLINE void transpose_squares(const uint8_t *in, int64_t in_bytes, uint8_t *
                 square(in + r * in_bytes + c * size, in_bytes, out + c * out_bytes + r * size, out_bytes);
         }
     }
-    transpose_plain(in + whole_columns * size, in_bytes, out + whole_columns * out_bytes, out_bytes, whole_rows,
-                    columns - whole_columns, size);
-    transpose_plain(in + whole_rows * in_bytes, in_bytes, out + whole_rows * size, out_bytes, rows - whole_rows,
-                    columns, size);
+    transpose_plain(in + whole_columns * size, in_bytes, out + whole_columns * out_bytes, out_bytes,
+                    whole_rows, columns - whole_columns, size);
+    transpose_plain(in + whole_rows * in_bytes, in_bytes, out + whole_rows * size, out_bytes,
+                    rows - whole_rows, columns, size);
 }
 
-void ENT_ISA(ent_cpu_transpose)(const void *in, int64_t in_stride, void *out, int64_t out_stride, int64_t rows,
-                                int64_t columns, int64_t element_bytes) {
+void ENT_ISA(ent_cpu_transpose)(const void *in, int64_t in_stride, void *out, int64_t out_stride,
+                                int64_t rows, int64_t columns, int64_t element_bytes) {
     int64_t from = in_stride * element_bytes, to = out_stride * element_bytes;
-    if (element_bytes == 1) transpose_squares(in, from, out, to, rows, columns, 1, 8, square_1);
-    else if (element_bytes == 2) transpose_squares(in, from, out, to, rows, columns, 2, 8, square_2);
-    else if (element_bytes == 4) transpose_squares(in, from, out, to, rows, columns, 4, SQUARE_4, square_4);
-    else transpose_squares(in, from, out, to, rows, columns, 8, SQUARE_8, square_8);
+    if (element_bytes == 1)
+        transpose_squares(in, from, out, to, rows, columns, 1, 8, square_1);
+    else if (element_bytes == 2)
+        transpose_squares(in, from, out, to, rows, columns, 2, 8, square_2);
+    else if (element_bytes == 4)
+        transpose_squares(in, from, out, to, rows, columns, 4, SQUARE_4, square_4);
+    else
+        transpose_squares(in, from, out, to, rows, columns, 8, SQUARE_8, square_8);
 }
 
 /* Rows of B are contiguous: whole panels, four at a time, so that each visit to a row reads several lines. */
-static void pack_rows(const float *b, int64_t k_stride, int64_t k, int64_t panels, float *out, int64_t panel_stride) {
+static void pack_rows(const float *b, int64_t k_stride, int64_t k, int64_t panels, float *out,
+                      int64_t panel_stride) {
     for (int64_t p = 0; p < panels; p += 4) {
         int64_t together = panels - p < 4 ? panels - p : 4;
         for (int64_t row = 0; row < k; row++) {
@@ -169,7 +177,8 @@ static void pack_rows(const float *b, int64_t k_stride, int64_t k, int64_t panel
 }
 
 /* One panel of `width` columns in any order, zeros in the rest. */
-static void pack_panel(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t width, float *out) {
+static void pack_panel(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t width,
+                       float *out) {
     if (width < ENT_CPU_PANEL) memset(out, 0, (size_t)(k * ENT_CPU_PANEL) * sizeof(float));
     if (k_stride == 1) {
         ENT_ISA(ent_cpu_transpose)(b, n_stride, out, ENT_CPU_PANEL, width, k, sizeof(float));
@@ -180,8 +189,8 @@ static void pack_panel(const float *b, int64_t k_stride, int64_t n_stride, int64
     }
 }
 
-void ENT_ISA(ent_cpu_pack_b)(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, float *out,
-                             int64_t panel_stride) {
+void ENT_ISA(ent_cpu_pack_b)(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n,
+                             float *out, int64_t panel_stride) {
     int64_t column = 0;
     if (n_stride == 1) {
         pack_rows(b, k_stride, k, n / ENT_CPU_PANEL, out, panel_stride);
@@ -189,7 +198,8 @@ void ENT_ISA(ent_cpu_pack_b)(const float *b, int64_t k_stride, int64_t n_stride,
     }
     for (; column < n; column += ENT_CPU_PANEL) {
         int64_t width = n - column < ENT_CPU_PANEL ? n - column : ENT_CPU_PANEL;
-        pack_panel(b + column * n_stride, k_stride, n_stride, k, width, out + column / ENT_CPU_PANEL * panel_stride);
+        pack_panel(b + column * n_stride, k_stride, n_stride, k, width,
+                   out + column / ENT_CPU_PANEL * panel_stride);
     }
 }
 
@@ -205,20 +215,22 @@ ENT_INLINE void copy_row(const uint8_t *in, uint8_t *out, int64_t bytes) {
     for (; i < bytes; i++) out[i] = in[i];
 }
 
-void ENT_ISA(ent_cpu_gather_rows)(const void *in, int64_t in_stride_bytes, const int64_t *indices, int64_t n, void *out,
-                                  int64_t out_stride_bytes, int64_t row_bytes) {
+void ENT_ISA(ent_cpu_gather_rows)(const void *in, int64_t in_stride_bytes, const int64_t *indices, int64_t n,
+                                  void *out, int64_t out_stride_bytes, int64_t row_bytes) {
     const uint8_t *from = in;
     uint8_t *to = out;
-    for (int64_t i = 0; i < n; i++) copy_row(from + indices[i] * in_stride_bytes, to + i * out_stride_bytes, row_bytes);
+    for (int64_t i = 0; i < n; i++)
+        copy_row(from + indices[i] * in_stride_bytes, to + i * out_stride_bytes, row_bytes);
 }
 
-void ENT_ISA(ent_cpu_copy_rows)(const void *in, int64_t in_stride_bytes, void *out, int64_t out_stride_bytes, int64_t n,
-                                int64_t row_bytes) {
+void ENT_ISA(ent_cpu_copy_rows)(const void *in, int64_t in_stride_bytes, void *out, int64_t out_stride_bytes,
+                                int64_t n, int64_t row_bytes) {
     const uint8_t *from = in;
     uint8_t *to = out;
     if (in_stride_bytes == row_bytes && out_stride_bytes == row_bytes) {
         memcpy(to, from, (size_t)(n * row_bytes));
         return;
     }
-    for (int64_t i = 0; i < n; i++) copy_row(from + i * in_stride_bytes, to + i * out_stride_bytes, row_bytes);
+    for (int64_t i = 0; i < n; i++)
+        copy_row(from + i * in_stride_bytes, to + i * out_stride_bytes, row_bytes);
 }

@@ -1,5 +1,5 @@
-/* Row reductions, softmax and layer norm. Sums run in several lanes and vectors at once, which also bounds their
- * rounding error as a pairwise sum of a few levels would. */
+/* Row reductions, softmax and layer norm. Sums run in several lanes and vectors at once, which also bounds
+ * their rounding error as a pairwise sum of a few levels would. */
 #include "vec_math.h"
 #include "kernels_isa.h"
 
@@ -31,31 +31,32 @@ ENT_INLINE float min_of_lanes(vf x) {
     return any_nan(x, vf_smallest(x));
 }
 
-/* `merge` joins partial results: for sums of squares that is a plain addition. The tail is padded with `start`. */
-#define REDUCE(name, start, pad, step, merge, finish)                                                             \
-    static float name(const float *x, int64_t n) {                                                                \
-        vf acc[CHAINS];                                                                                           \
-        int64_t i = 0;                                                                                            \
-        ENT_UNROLL                                                                                                \
-        for (int j = 0; j < CHAINS; j++) acc[j] = vf_set1(start);                                                 \
-        for (; i + CHAINS * VF_LANES <= n; i += CHAINS * VF_LANES) {                                              \
-            ENT_UNROLL                                                                                            \
-            for (int j = 0; j < CHAINS; j++) acc[j] = step(acc[j], vf_load(x + i + j * VF_LANES));                \
-        }                                                                                                         \
-        for (; i + VF_LANES <= n; i += VF_LANES) acc[0] = step(acc[0], vf_load(x + i));                           \
-        if (i < n) {                                                                                              \
-            float last[VF_LANES];                                                                                 \
-            for (int j = 0; j < VF_LANES; j++) last[j] = i + j < n ? x[i + j] : (pad);                            \
-            acc[1] = step(acc[1], vf_load(last));                                                                 \
-        }                                                                                                         \
-        return finish(merge(merge(acc[0], acc[1]), merge(acc[2], acc[3])));                                       \
-    }                                                                                                             \
-    static void name##_column(const float *x, float *y, int64_t n) {                                              \
-        int64_t i = 0;                                                                                            \
-        for (; i + VF_LANES <= n; i += VF_LANES) vf_store(y + i, step(vf_load(y + i), vf_load(x + i)));           \
-        if (i == n) return;                                                                                       \
-        vt t = vt_first(n - i);                                                                                   \
-        vf_store_first(y + i, t, step(vf_load_first(y + i, t), vf_load_first(x + i, t)));                         \
+/* `merge` joins partial results: for sums of squares that is a plain addition. The tail is padded with
+ * `start`. */
+#define REDUCE(name, start, pad, step, merge, finish)                                                        \
+    static float name(const float *x, int64_t n) {                                                           \
+        vf acc[CHAINS];                                                                                      \
+        int64_t i = 0;                                                                                       \
+        ENT_UNROLL                                                                                           \
+        for (int j = 0; j < CHAINS; j++) acc[j] = vf_set1(start);                                            \
+        for (; i + CHAINS * VF_LANES <= n; i += CHAINS * VF_LANES) {                                         \
+            ENT_UNROLL                                                                                       \
+            for (int j = 0; j < CHAINS; j++) acc[j] = step(acc[j], vf_load(x + i + j * VF_LANES));           \
+        }                                                                                                    \
+        for (; i + VF_LANES <= n; i += VF_LANES) acc[0] = step(acc[0], vf_load(x + i));                      \
+        if (i < n) {                                                                                         \
+            float last[VF_LANES];                                                                            \
+            for (int j = 0; j < VF_LANES; j++) last[j] = i + j < n ? x[i + j] : (pad);                       \
+            acc[1] = step(acc[1], vf_load(last));                                                            \
+        }                                                                                                    \
+        return finish(merge(merge(acc[0], acc[1]), merge(acc[2], acc[3])));                                  \
+    }                                                                                                        \
+    static void name##_column(const float *x, float *y, int64_t n) {                                         \
+        int64_t i = 0;                                                                                       \
+        for (; i + VF_LANES <= n; i += VF_LANES) vf_store(y + i, step(vf_load(y + i), vf_load(x + i)));      \
+        if (i == n) return;                                                                                  \
+        vt t = vt_first(n - i);                                                                              \
+        vf_store_first(y + i, t, step(vf_load_first(y + i, t), vf_load_first(x + i, t)));                    \
     }
 
 REDUCE(sum, 0.0f, 0.0f, sum_step, vf_add, vf_sum)
@@ -113,8 +114,8 @@ static float squared_distance(const float *x, int64_t n, float mean) {
     return total;
 }
 
-void ENT_ISA(ent_cpu_layer_norm_row)(const float *x, float *y, int64_t n, const float *scale, const float *bias,
-                                     float epsilon) {
+void ENT_ISA(ent_cpu_layer_norm_row)(const float *x, float *y, int64_t n, const float *scale,
+                                     const float *bias, float epsilon) {
     float mean = sum(x, n) / (float)n;
     float variance = squared_distance(x, n, mean) / (float)n;
     vf m = vf_set1(mean), inverse = vf_set1(1.0f / sqrtf(variance + epsilon));

@@ -2,19 +2,19 @@
 #include "kernels_isa.h"
 
 /* One function: `body` computes from x with the parameters a and b in all lanes. */
-#define UNARY(name, body)                                                                                         \
-    ENT_INLINE vf name##_of(vf x, vf a, vf b) {                                                                   \
-        (void)a;                                                                                                  \
-        (void)b;                                                                                                  \
-        return body;                                                                                              \
-    }                                                                                                             \
-    static void name(const float *x, float *y, int64_t n, float a, float b) {                                     \
-        vf va = vf_set1(a), vb = vf_set1(b);                                                                      \
-        int64_t i = 0;                                                                                            \
-        for (; i + VF_LANES <= n; i += VF_LANES) vf_store(y + i, name##_of(vf_load(x + i), va, vb));              \
-        if (i == n) return;                                                                                       \
-        vt t = vt_first(n - i);                                                                                   \
-        vf_store_first(y + i, t, name##_of(vf_load_first(x + i, t), va, vb));                                     \
+#define UNARY(name, body)                                                                                    \
+    ENT_INLINE vf name##_of(vf x, vf a, vf b) {                                                              \
+        (void)a;                                                                                             \
+        (void)b;                                                                                             \
+        return body;                                                                                         \
+    }                                                                                                        \
+    static void name(const float *x, float *y, int64_t n, float a, float b) {                                \
+        vf va = vf_set1(a), vb = vf_set1(b);                                                                 \
+        int64_t i = 0;                                                                                       \
+        for (; i + VF_LANES <= n; i += VF_LANES) vf_store(y + i, name##_of(vf_load(x + i), va, vb));         \
+        if (i == n) return;                                                                                  \
+        vt t = vt_first(n - i);                                                                              \
+        vf_store_first(y + i, t, name##_of(vf_load_first(x + i, t), va, vb));                                \
     }
 
 #define ZERO vf_zero()
@@ -74,20 +74,20 @@ UNARY(scale_shift, vf_fma(a, x, b))
 UNARY(copy, x)
 
 /* The vector reduction keeps its digits up to 8192; a block with a larger argument goes to the C library. */
-#define SINE(name, quarter, scalar)                                                                               \
-    static void name(const float *x, float *y, int64_t n, float a, float b) {                                     \
-        (void)a;                                                                                                  \
-        (void)b;                                                                                                  \
-        for (int64_t i = 0; i < n; i += VF_LANES) {                                                               \
-            int64_t count = n - i < VF_LANES ? n - i : VF_LANES;                                                  \
-            vt t = vt_first(count);                                                                               \
-            vf v = vf_load_first(x + i, t);                                                                       \
-            if (vm_any(vf_lt(vf_set1(8192.0f), vf_abs(v)))) {                                                     \
-                for (int64_t j = i; j < i + count; j++) y[j] = scalar(x[j]);                                      \
-            } else {                                                                                              \
-                vf_store_first(y + i, t, vf_sin_quarter(v, quarter));                                             \
-            }                                                                                                     \
-        }                                                                                                         \
+#define SINE(name, quarter, scalar)                                                                          \
+    static void name(const float *x, float *y, int64_t n, float a, float b) {                                \
+        (void)a;                                                                                             \
+        (void)b;                                                                                             \
+        for (int64_t i = 0; i < n; i += VF_LANES) {                                                          \
+            int64_t count = n - i < VF_LANES ? n - i : VF_LANES;                                             \
+            vt t = vt_first(count);                                                                          \
+            vf v = vf_load_first(x + i, t);                                                                  \
+            if (vm_any(vf_lt(vf_set1(8192.0f), vf_abs(v)))) {                                                \
+                for (int64_t j = i; j < i + count; j++) y[j] = scalar(x[j]);                                 \
+            } else {                                                                                         \
+                vf_store_first(y + i, t, vf_sin_quarter(v, quarter));                                        \
+            }                                                                                                \
+        }                                                                                                    \
     }
 
 SINE(sine, 0, sinf)
@@ -95,9 +95,12 @@ SINE(cosine, 1, cosf)
 
 /* exp(a log x) would lose digits for large a, so exponents without a short form go to the C library. */
 static void power(const float *x, float *y, int64_t n, float a, float b) {
-    if (a == 1.0f) copy(x, y, n, a, b);
-    else if (a == 2.0f) square(x, y, n, a, b);
-    else if (a == -1.0f) reciprocal(x, y, n, a, b);
+    if (a == 1.0f)
+        copy(x, y, n, a, b);
+    else if (a == 2.0f)
+        square(x, y, n, a, b);
+    else if (a == -1.0f)
+        reciprocal(x, y, n, a, b);
     else if (a == 3.0f)
         for (int64_t i = 0; i < n; i++) y[i] = x[i] * x[i] * x[i];
     else if (a == 0.5f) /* pow(-0, 1/2) is +0 and pow(-inf, 1/2) is +inf; sqrt differs there. */

@@ -1,9 +1,9 @@
 /* A thin vector layer, so that each kernel is one source for every ISA level.
  *
  * ENT_ISA_LEVEL picks the version: 0 = SSE2 (baseline x86-64), 1 = AVX2+FMA+F16C, 2 = AVX-512 F/BW/DQ/VL.
- * Types: vf = vector of VF_LANES floats, vi = as many int32, vm = a comparison result, vt = "the first n lanes".
- * Masked loads give 0 in the lanes left out and never touch their memory; masked stores leave it alone.
- * vf_max(a, b) and vf_min(a, b) return b where either is NaN (the rule of the x86 instructions).
+ * Types: vf = vector of VF_LANES floats, vi = as many int32, vm = a comparison result, vt = "the first n
+ * lanes". Masked loads give 0 in the lanes left out and never touch their memory; masked stores leave it
+ * alone. vf_max(a, b) and vf_min(a, b) return b where either is NaN (the rule of the x86 instructions).
  * vf_fma rounds once on levels 1 and 2 and twice on level 0. */
 #ifndef ENT_CPU_KERNELS_VEC_H
 #define ENT_CPU_KERNELS_VEC_H

@@ -49,7 +49,8 @@ ENT_INLINE vf vf_div(vf a, vf b) {
 ENT_INLINE vf vf_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }
-/* *acc += a * b, in this very form: left to itself gcc overwrites a or b instead and then copies and spills. */
+/* *acc += a * b, in this very form: left to itself gcc overwrites a or b instead and then copies and spills.
+ */
 ENT_INLINE void vf_accumulate(vf *acc, vf a, vf b) {
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(*acc) : "x"(a), "x"(b));
 }

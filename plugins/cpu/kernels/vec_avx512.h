@@ -1,5 +1,5 @@
-/* vec.h for AVX-512 F/BW/DQ/VL. With ENT_SIMULATED_AVX512 the same source is built on SIMDe, so that its logic
- * is tested on a machine without AVX-512. */
+/* vec.h for AVX-512 F/BW/DQ/VL. With ENT_SIMULATED_AVX512 the same source is built on SIMDe, so that its
+ * logic is tested on a machine without AVX-512. */
 #ifndef ENT_CPU_KERNELS_VEC_AVX512_H
 #define ENT_CPU_KERNELS_VEC_AVX512_H
 
@@ -53,7 +53,8 @@ ENT_INLINE vf vf_div(vf a, vf b) {
 ENT_INLINE vf vf_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }
-/* *acc += a * b, in this very form: left to itself gcc overwrites a or b instead and then copies and spills. */
+/* *acc += a * b, in this very form: left to itself gcc overwrites a or b instead and then copies and spills.
+ */
 ENT_INLINE void vf_accumulate(vf *acc, vf a, vf b) {
 #ifdef ENT_SIMULATED_AVX512
     *acc = vf_fma(a, b, *acc);

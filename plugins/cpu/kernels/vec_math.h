@@ -1,5 +1,6 @@
-/* Transcendental functions on vectors. Polynomials are the classical single-precision ones (Cephes: exp, log, tanh,
- * sin, cos; a two-range minimax fit for erf), valid over the whole range, with IEEE results for NaN and infinity. */
+/* Transcendental functions on vectors. Polynomials are the classical single-precision ones (Cephes: exp, log,
+ * tanh, sin, cos; a two-range minimax fit for erf), valid over the whole range, with IEEE results for NaN and
+ * infinity. */
 #ifndef ENT_CPU_KERNELS_VEC_MATH_H
 #define ENT_CPU_KERNELS_VEC_MATH_H
 
@@ -11,8 +12,8 @@ ENT_INLINE vf vf_power_of_two(vi n) {
     return vf_from_bits(vi_shift_left(vi_add(n, vi_set1(127)), 23));
 }
 
-/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2. The scale is applied in two halves, so that results near the ends of the
- * range (subnormal or just below overflow) come out right. */
+/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2. The scale is applied in two halves, so that results near the ends of
+ * the range (subnormal or just below overflow) come out right. */
 ENT_INLINE vf vf_exp(vf x) {
     vf bounded = vf_clip(x, vf_set1(-104.0f), vf_set1(89.0f));
     vf n = vf_round(vf_mul(bounded, vf_set1(1.44269504088896341f)));

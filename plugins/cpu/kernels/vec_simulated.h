@@ -1,5 +1,6 @@
 /* Test only: AVX-512 intrinsics through SIMDe, and plain-C forms of those that SIMDe 0.7.4 lacks:
- * masked load and store, 32-bit float/int conversion, horizontal reductions, arithmetic shift right, f16 conversion. */
+ * masked load and store, 32-bit float/int conversion, horizontal reductions, arithmetic shift right, f16
+ * conversion. */
 #ifndef ENT_CPU_KERNELS_VEC_SIMULATED_H
 #define ENT_CPU_KERNELS_VEC_SIMULATED_H
 
