@@ -26,8 +26,7 @@ static const golden_stage *const stages[] = {
 typedef struct golden {
     const golden_stage *stage;
     const char *path;
-    const char
-        *file; /* its last part, so that expected errors do not depend on where the runner was started */
+    const char *file; /* last part of path: expected errors do not depend on where the runner started */
     const char *args;
     ent_str head; /* everything through the "--- expect" line */
     ent_str input;
