@@ -174,6 +174,14 @@ typedef enum ent_log_level { ENT_LOG_ERROR = 0, ENT_LOG_WARNING = 1, ENT_LOG_INF
 void ent_log_set_level(ent_log_level level);
 bool ent_log_enabled(ent_log_level level);
 void ent_log(ent_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Where lines go instead of stderr; process-wide. The struct is the caller's and stays until another is set. NULL: stderr. */
+typedef struct ent_log_sink {
+    void (*write)(void *context, int level, const char *text); /* one line without its end; any thread */
+    void *context;
+} ent_log_sink;
+void ent_log_set_sink(const ent_log_sink *sink);
+/* Takes `sink` away if it is the one in use. */
+void ent_log_clear_sink(const ent_log_sink *sink);
 
 /* ---- files ---- */
 

@@ -6,6 +6,16 @@
 #define LINE_BYTES 4096
 
 static atomic_int log_level = ENT_LOG_WARNING;
+static _Atomic(const ent_log_sink *) log_sink;
+
+void ent_log_set_sink(const ent_log_sink *sink) {
+    atomic_store(&log_sink, sink);
+}
+
+void ent_log_clear_sink(const ent_log_sink *sink) {
+    const ent_log_sink *expected = sink;
+    atomic_compare_exchange_strong(&log_sink, &expected, NULL);
+}
 
 void ent_log_set_level(ent_log_level level) {
     atomic_store_explicit(&log_level, (int)level, memory_order_relaxed);
@@ -36,6 +46,12 @@ void ent_log(ent_log_level level, const char *format, ...) {
      * terminal. */
     for (size_t i = 0; i < size; i++)
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) line[i] = ' ';
+    const ent_log_sink *sink = atomic_load(&log_sink);
+    if (sink) {
+        line[size] = '\0';
+        sink->write(sink->context, (int)level, line + prefix);
+        return;
+    }
     line[size++] = '\n';
     fwrite(line, 1, size, stderr); /* one call, so that lines of several threads do not mix */
 }
