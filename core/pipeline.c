@@ -120,7 +120,6 @@ static ent_status run_plan(ent_pipeline *p) {
         ENT_TRY(ent_negotiate_award(&p->session, p->plan.regions, p->plan.region_count, &refused));
         if (refused == 0) break;
     }
-    p->plan_json = ent_plan_json(&p->plan, p->arena);
     return NULL;
 }
 
@@ -132,8 +131,11 @@ static const char *print_plan(ent_pipeline *p) {
  * the error. */
 static ent_status run_lower(ent_pipeline *p) {
     for (;;) {
-        ENT_TRY(ent_lower_program(&p->plan, p->plan_json, p->arena, &p->lowered));
-        if (p->lowered.program) return NULL;
+        ENT_TRY(ent_lower_program(&p->plan, p->arena, &p->lowered));
+        if (p->lowered.program) {
+            p->plan_json = p->lowered.program->plan_json;
+            return NULL;
+        }
         const char *why = p->lowered.failure;
         uint32_t failed = p->lowered.failed_offer;
         ent_status broken =

@@ -68,13 +68,14 @@ static ent_status lower_view(ent_lower_builder *b, const ent_offer *offer) {
     return NULL;
 }
 
-static ent_status lower_dispatch(ent_lower_builder *b, const ent_offer *offer, uint32_t region) {
+static ent_status lower_dispatch(ent_lower_builder *b, ent_offer *offer, uint32_t region) {
     uint32_t kernel;
     ENT_TRY(ent_lower_offer_kernel(b, offer, &kernel));
     if (b->failure) {
         b->failed_offer = offer->id;
         return NULL;
     }
+    offer->tier = b->kernels.items[kernel].tier; /* what the executor says, not what was claimed */
     uint32_t device = ent_lower_device(b, offer->device), count = 0;
     uint32_t *ids = ent_arena_alloc(b->arena, (offer->port_count + 1) * sizeof *ids);
     for (uint32_t i = 0; i < offer->port_count; i++) {
@@ -157,7 +158,7 @@ static ent_status lower_region(ent_lower_builder *b, uint32_t region) {
     for (uint32_t i = 0; i < plan->convert_count && !b->failure; i++)
         if (plan->converts[i].before == region) ENT_TRY(lower_convert(b, &plan->converts[i]));
     if (b->failure || region == plan->region_count) return NULL;
-    const ent_offer *offer = &plan->session->offers.items[plan->regions[region]];
+    ent_offer *offer = &plan->session->offers.items[plan->regions[region]];
     if (offer->kind == ENT_OFFER_VIEW) return lower_view(b, offer);
     if (offer->kind == ENT_OFFER_CONTROL) return lower_control(b, offer, region);
     return lower_dispatch(b, offer, region);
@@ -177,7 +178,7 @@ static ent_status lower_main_inputs(ent_lower_builder *b) {
     return NULL;
 }
 
-static ent_program *assemble(ent_lower_builder *b, const char *plan_json) {
+static ent_program *assemble(ent_lower_builder *b) {
     ent_program *program = ent_arena_alloc(b->arena, sizeof *program);
     uint32_t graphs = b->module->graphs.count;
     ent_program_function *functions = ent_arena_alloc(b->arena, (graphs + 1) * sizeof *functions);
@@ -205,7 +206,7 @@ static ent_program *assemble(ent_lower_builder *b, const char *plan_json) {
     program->kernel_count = b->kernels.count;
     program->functions = functions;
     program->function_count = graphs;
-    program->plan_json = plan_json ? plan_json : "";
+    program->plan_json = ent_plan_json(b->plan, b->arena);
     program->plan_json_bytes = strlen(program->plan_json);
     return program;
 }
@@ -227,8 +228,7 @@ static ent_lower_builder *make_builder(const ent_plan *plan, ent_arena *arena) {
     return b;
 }
 
-ent_status ent_lower_program(const ent_plan *plan, const char *plan_json, ent_arena *arena,
-                             ent_lower_result *out) {
+ent_status ent_lower_program(const ent_plan *plan, ent_arena *arena, ent_lower_result *out) {
     ent_lower_builder *b = make_builder(plan, arena);
     *out = (ent_lower_result){NULL, {0, 0}, ENT_PROGRAM_NONE, NULL};
     ENT_TRY(lower_main_inputs(b));
@@ -239,7 +239,7 @@ ent_status ent_lower_program(const ent_plan *plan, const char *plan_json, ent_ar
         return NULL;
     }
     ENT_TRY(finish_outputs(b, 0));
-    out->program = assemble(b, plan_json);
+    out->program = assemble(b);
     ENT_TRY(ent_program_plan_memory(out->program, arena, &out->memory));
     return ent_program_verify(out->program, arena);
 }
