@@ -24,6 +24,15 @@ static void fill(entente_compile_result *out, const ent_pipeline *p, ent_status 
     out->owner = owner;
 }
 
+void ent_compiler_fill_status(entente_compile_result *out, ent_status status) {
+    const ent_pipeline nothing = {0};
+    result_owner *owner = calloc(1, sizeof *owner);
+    if (owner)
+        fill(out, &nothing, status, owner);
+    else
+        *out = (entente_compile_result){ENT_ERROR_LIMIT, "memory", "", "out of memory", "", "", 0, NULL};
+}
+
 void entente_compile(const entente_compile_request *request, entente_compile_result *out) {
     memset(out, 0, sizeof *out);
     uint64_t start = ent_time_ns();

@@ -27,6 +27,9 @@ ent_status ent_pipeline_run(ent_pipeline *pipeline);
 void ent_pipeline_close(ent_pipeline *pipeline);
 const char *const *ent_pipeline_stages(void);
 
+/* A result that holds only a status (NULL: success), for the public API's smaller calls. */
+void ent_compiler_fill_status(entente_compile_result *out, ent_status status);
+
 /* Stages with files of their own. */
 ent_status ent_pipeline_open_devices(ent_pipeline *pipeline);        /* devices.c */
 const char *ent_pipeline_print_devices(ent_pipeline *pipeline);      /* the declarations, one after another */
