@@ -68,6 +68,8 @@ const char *const *entente_stages(void) {
     return ent_pipeline_stages();
 }
 
+int entente_is_bundle(const char *path) { return ent_bundle_is(path); }
+
 void entente_free_text(char *text) {
     free(text);
 }

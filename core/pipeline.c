@@ -11,6 +11,7 @@
  * program -> bundle file                                                 core/program */
 #include "core/pipeline.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/rewrite/rewrite.h"
@@ -30,11 +31,15 @@ static ent_status run_import(ent_pipeline *p) {
     return ent_import_onnx(p->arena, p->request->model_path, &options, &p->module, &p->files);
 }
 
+/* By name, or by position as "#0" (for test folders, whose files are numbered). */
 static uint32_t find_input(const ent_pipeline *p, const char *name) {
     const ent_graph *main = ent_module_graph(p->module, 0);
     for (uint32_t i = 0; i < main->inputs.count; i++)
         if (strcmp(ent_module_value(p->module, main->inputs.items[i])->name, name) == 0)
             return main->inputs.items[i];
+    char *end = NULL;
+    unsigned long position = name[0] == '#' ? strtoul(name + 1, &end, 10) : main->inputs.count;
+    if (end && end != name + 1 && *end == 0 && position < main->inputs.count) return main->inputs.items[position];
     return ENT_ID_NONE;
 }
 

@@ -78,6 +78,9 @@ ENTENTE_API int entente_list_plugins(const char *plugin_path, char **out_json);
 ENTENTE_API int entente_list_capabilities(const char *plugin_path, const char *const *devices, size_t device_count, char **out_json);
 ENTENTE_API void entente_free_text(char *text);
 
+/* 1 when the file starts like a bundle, else 0 (also when it cannot be read). */
+ENTENTE_API int entente_is_bundle(const char *path);
+
 /* Reads a tensor file: ONNX TensorProto (.pb) or NumPy (.npy, versions 1 to 3, C order, little-endian). out->data is allocated (release it
  * with entente_tensor_free). Returns 0 or an error code; details as in entente_compile_result (free it in either case). */
 ENTENTE_API int entente_tensor_read(const char *path, entente_tensor *out, entente_compile_result *details);
