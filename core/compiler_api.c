@@ -89,7 +89,7 @@ static void add_plugin(ent_text *text, ent_host_registry *registry, ent_host_plu
     ent_text_add(text, "{\"name\":");
     ent_text_add_json_string(text, plugin->name, strlen(plugin->name));
     add_text(text, "manifest", plugin->manifest_path);
-    add_text(text, "library", plugin->library_path);
+    add_text(text, "path", plugin->library_path);
     ent_text_add(text, ",\"abi\":[%u,%u],\"host_abi\":%u,\"usable\":%s,\"default\":%s", plugin->abi_min,
                  plugin->abi_max, ENT_ABI_VERSION, plugin->refused ? "false" : "true",
                  plugin->is_default ? "true" : "false");
