@@ -55,6 +55,11 @@ static ent_status define(ent_importer *importer, ent_import_scope *scope, const 
     return NULL;
 }
 
+/* What exporters write for "any size": two such dimensions need not be equal. */
+static bool is_wildcard(const char *name) {
+    return name[0] == 0 || strcmp(name, "?") == 0 || strcmp(name, "*") == 0 || strcmp(name, "-1") == 0;
+}
+
 static ent_status read_dim(ent_importer *importer, const Onnx__TensorShapeProto__Dimension *dim,
                            const char *input, size_t axis, ent_dim *out) {
     const char *name = NULL;
@@ -67,7 +72,8 @@ static ent_status read_dim(ent_importer *importer, const Onnx__TensorShapeProto_
                 importer->arena, ENT_ERROR_MODEL, "shape.negative-dim",
                 ent_arena_format(importer->scratch, "%s: input '%s'", importer->path, input),
                 "dimension %zu is %lld", axis, (long long)dim->dim_value);
-    } else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && dim->dim_param[0]) {
+    } else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+               !is_wildcard(dim->dim_param)) {
         name = dim->dim_param;
     }
     if (!name) name = ent_arena_format(importer->scratch, "%s.%zu", input, axis);
