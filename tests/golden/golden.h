@@ -19,5 +19,7 @@ extern const golden_stage golden_stage_tile;
 extern const golden_stage golden_stage_program;
 extern const golden_stage golden_stage_graph;
 extern const golden_stage golden_stage_infer;
+extern const golden_stage golden_stage_negotiate;
+extern const golden_stage golden_stage_plan;
 
 #endif

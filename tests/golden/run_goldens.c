@@ -21,6 +21,8 @@ static const golden_stage *const stages[] = {
     &golden_stage_program,
     &golden_stage_graph,
     &golden_stage_infer,
+    &golden_stage_negotiate,
+    &golden_stage_plan,
 };
 
 typedef struct golden {
