@@ -99,6 +99,8 @@ int entente_tensor_read(const char *path, entente_tensor *out, entente_compile_r
     ent_status status = arena ? NULL : ent_status_out_of_memory();
     if (!status)
         status = is_npy ? read_npy(arena, path, &tensor) : ent_import_tensor_pb(arena, path, &tensor, NULL);
+    if (status && status->code == ENT_ERROR_MODEL) /* a bad input file is no fault of the model */
+        status = ent_status_make(arena, ENT_ERROR_USAGE, status->rule, status->place, "%s", status->text);
     if (!status) status = copy_out(&tensor, out);
     ent_compiler_fill_status(details, status);
     ent_arena_destroy(arena);
