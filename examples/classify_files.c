@@ -1,8 +1,8 @@
 /* What are these files? Reads files, runs a magika bundle over their bytes and prints each file's type and the model's score.
  *
- *     classify_files [--labels FILE] [--plugins FOLDER] magika.ent [FILE|FOLDER]...
+ *     classify_files magika.ent LABELS [FILE|FOLDER]...
  *
- * Folders are walked (hidden entries are left out, links are not followed); without a path, the current folder. An application of
+ * LABELS names the model's outputs, one a line: examples/magika_labels.txt. Folders are walked (hidden entries are left out, links are not followed); without a path, the current folder. An application of
  * Entente needs no more than this: <entente/entente.h> and libentente_runtime. */
 #define _XOPEN_SOURCE 700
 #include <dirent.h>
@@ -152,7 +152,7 @@ static int read_labels(classifier *self, const char *path)
     char line[256];
     FILE *file = fopen(path, "r");
     if (!file) {
-        fprintf(stderr, "classify_files: %s: %s; name the label list with --labels\n", path, strerror(errno));
+        fprintf(stderr, "classify_files: %s: %s\n", path, strerror(errno));
         return ENTENTE_USAGE;
     }
     while (self->label_count < MAX_LABELS && fgets(line, sizeof line, file)) {
@@ -195,27 +195,19 @@ static int run(classifier *self, entente_runtime *runtime, const char *bundle, c
 int main(int argc, char **argv)
 {
     static classifier self;
-    entente_options options = {.size = sizeof options};
     entente_runtime *runtime;
     entente_error error;
-    const char *labels = "examples/magika_labels.txt";
-    int at = 1;
-    for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
-        if (strcmp(argv[at], "--labels") == 0) labels = argv[at + 1];
-        else if (strcmp(argv[at], "--plugins") == 0) options.plugin_path = argv[at + 1];
-        else break;
-    }
-    if (at >= argc || argv[at][0] == '-') {
-        fprintf(stderr, "usage: classify_files [--labels FILE] [--plugins FOLDER] magika.ent [FILE|FOLDER]...\n");
+    if (argc < 3 || argv[1][0] == '-') {
+        fprintf(stderr, "usage: classify_files magika.ent LABELS [FILE|FOLDER]...\n");
         return ENTENTE_USAGE;
     }
-    int code = read_labels(&self, labels);
+    int code = read_labels(&self, argv[2]);
     if (code) return code;
-    code = entente_runtime_create(&options, &runtime, &error);
+    code = entente_runtime_create(NULL, &runtime, &error);
     if (code) {
         fprintf(stderr, "classify_files: %s: %s\n", error.place, error.text);
     } else {
-        code = run(&self, runtime, argv[at], argv + at + 1);
+        code = run(&self, runtime, argv[1], argv + 3);
         entente_runtime_destroy(runtime);
     }
     for (size_t i = 0; i < self.label_count; i++) free(self.labels[i]);
