@@ -2,8 +2,9 @@
  *
  *     classify_files magika.ent LABELS [FILE|FOLDER]...
  *
- * LABELS names the model's outputs, one a line: examples/magika_labels.txt. Folders are walked (hidden entries are left out, links are not followed); without a path, the current folder. An application of
- * Entente needs no more than this: <entente/entente.h> and libentente_runtime. */
+ * LABELS names the model's outputs, one a line: examples/magika_labels.txt. Folders are walked (hidden entries are left out,
+ * links are not followed); without a path, the current folder. An application of Entente needs no more than this:
+ * <entente/entente.h> and libentente_runtime. */
 #define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <errno.h>
