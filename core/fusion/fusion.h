@@ -18,7 +18,10 @@ typedef struct ent_fusion_layouts {
 } ent_fusion_layouts;
 ent_status ent_fusion_find_layouts(const ent_module *module, ent_arena *arena, ent_fusion_layouts *out);
 
-/* A binding of the tile program, in the program's buffer order. */
+/* A binding of the tile program, in the program's buffer order: inputs, constants, outputs. The program's buffer may describe the
+ * bytes with other dims than the value has (axes of extent 1 dropped, neighbours merged): the bytes are those of the value in
+ * `layout`. One value may be bound twice, always in one layout. Where several layouts store the same bytes (axes of extent 1), ports
+ * name the first of the value's list. */
 typedef struct ent_fusion_port {
     uint32_t value;   /* module value; NONE for scratch */
     ent_layout layout;
@@ -66,7 +69,8 @@ ent_status ent_fusion_make(const ent_module *module, const ent_fusion_layouts *l
 /* One line a candidate: kind, leaves, ports with layouts (order of axes, then blocks), grid and price; then the refusals. */
 void ent_fusion_print(const ent_module *module, const ent_fusion_set *set, ent_text *out);
 
-/* A tile program that copies one value between two layouts (the priced convert step). */
+/* A tile program that copies one value between two layouts (the priced convert step). Code UNSUPPORTED, rule "convert.layout", for
+ * opaque layouts, blocked ones that need padding, and sub-byte dtypes: core/ops converts those. */
 ent_status ent_fusion_make_convert(const ent_module *module, uint32_t value, const ent_layout *from, const ent_layout *to,
                                    const ent_capability *capability, ent_arena *arena, ent_fusion_candidate *out);
 

@@ -97,6 +97,8 @@ uint32_t fusion_layout_sequence(const ent_module *module, uint32_t value, const 
 bool fusion_layout_same_bytes(const ent_module *module, uint32_t value, const ent_layout *a, const ent_layout *b);
 /* The listed layout of a value that has this order of axes (extent 1 ignored); NULL if none. */
 const ent_layout *fusion_layout_find(const fusion_context *context, uint32_t value, const uint8_t *sequence, uint32_t count);
+/* The listed layout of a value that stores like `layout`; its first one if there is none or ranks differ. */
+const ent_layout *fusion_layout_like(const fusion_context *context, uint32_t value, const ent_layout *layout);
 /* The layout of the output that makes a view (reshape, transpose ...) move nothing, given the input's. */
 bool fusion_view_layout(const ent_module *module, const ent_node *node, const ent_layout *from, ent_layout *out);
 bool fusion_view_layout_back(const ent_module *module, const ent_node *node, const ent_layout *to, ent_layout *out);
@@ -236,6 +238,41 @@ void fusion_make_window(fusion_context *context, uint32_t item);
 void fusion_make_movement(fusion_context *context, uint32_t item);
 /* Grows epilogues on an anchor's group and calls `make` for it at each closed prefix. */
 void fusion_grow_epilogues(fusion_group *group, void (*make)(fusion_group *group, void *user), void *user);
+
+/* ---- move.c: copies whose coordinates are affine in the dims of a domain ---- */
+typedef struct fusion_affine { /* (base + sum of coefficient * dim) / divisor, plus a gathered tile */
+    int64_t base, divisor;
+    uint32_t count;
+    uint8_t dim[3];
+    int64_t coefficient[3];
+    uint32_t gather; /* tile, or NONE */
+} fusion_affine;
+
+typedef struct fusion_mover {
+    fusion_group group;
+    fusion_space space;
+    fusion_body body;
+    bool whole[FUSION_MAX_DIMS]; /* not to be a tile axis: the buffer axis has another one */
+    fusion_affine out[ENT_MAX_RANK];
+    fusion_affine in[ENT_MAX_RANK]; /* of the main input */
+    uint32_t port_in, port_out;
+    double outside;
+} fusion_mover;
+void fusion_mover_begin(fusion_mover *mover, fusion_context *context, uint32_t item);
+uint8_t fusion_mover_dim(fusion_mover *mover, int64_t size); /* NONE for extent 1 */
+fusion_affine fusion_affine_of(uint8_t dim);
+/* Axis i of the output is a dim of its own: out[i]. */
+void fusion_mover_same_output(fusion_mover *mover);
+uint32_t fusion_mover_port(fusion_mover *mover, uint32_t value, const ent_layout *layout, bool is_output);
+ent_tile_access fusion_mover_access(fusion_mover *mover, uint32_t port, const fusion_affine *index);
+/* Orders dims by the output's layout, declares buffers, cuts. All ports are there. False when the domain has too many dims. */
+bool fusion_mover_cut(fusion_mover *mover, const ent_layout *out, const ent_layout *in);
+uint32_t fusion_mover_tile(fusion_mover *mover, uint32_t dtype, uint16_t mask);
+bool fusion_mover_finish(fusion_mover *mover, uint32_t tile, const char *kind);
+/* LOAD in, STORE out, once for each layout of the output. prepare makes gather tiles after the cut; may be NULL. */
+void fusion_mover_copy(fusion_mover *mover, void (*prepare)(fusion_mover *mover, const void *user), const void *user);
+void fusion_make_resize(fusion_context *context, uint32_t item);
+void fusion_make_parts(fusion_context *context, uint32_t item); /* Concat, Split */
 
 /* ---- geometry.c ---- */
 #define FUSION_MAX_SPATIAL 3

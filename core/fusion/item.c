@@ -17,6 +17,11 @@ bool fusion_item_reads(const fusion_item *item, uint32_t input)
     case ENT_OP_Expand:
     case ENT_OP_Dropout:
     case ENT_OP_CastLike:
+    case ENT_OP_Slice:
+    case ENT_OP_Pad:
+    case ENT_OP_Tile:
+    case ENT_OP_Split:
+    case ENT_OP_Resize:
     case ENT_OP_ReduceSum:
     case ENT_OP_ReduceMean:
     case ENT_OP_ReduceMax:

@@ -38,6 +38,14 @@ const ent_layout *fusion_layout_find(const fusion_context *context, uint32_t val
     return NULL;
 }
 
+const ent_layout *fusion_layout_like(const fusion_context *context, uint32_t value, const ent_layout *layout)
+{
+    for (uint32_t i = 0; i < context->layouts->counts[value] && fusion_value_of(context, value)->rank == layout->rank; i++)
+        if (fusion_layout_same_bytes(context->module, value, &context->layouts->items[value][i], layout))
+            return &context->layouts->items[value][i];
+    return &context->layouts->items[value][0];
+}
+
 /* ---- views ---- */
 
 bool fusion_is_view_op(uint32_t op)

@@ -65,19 +65,11 @@ static void raw(const fusion_context *context, fusion_port *port)
     port->sequence_count = 0;
 }
 
-static const ent_layout *same_order(const fusion_context *context, uint32_t value, const ent_layout *layout)
-{
-    for (uint32_t i = 0; i < context->layouts->counts[value]; i++)
-        if (fusion_layout_same_bytes(context->module, value, &context->layouts->items[value][i], layout))
-            return &context->layouts->items[value][i];
-    return &context->layouts->items[value][0];
-}
-
 static bool add_ports(emitter *e, const ent_layout *out)
 {
     const window_group *g = e->g;
     const fusion_context *context = e->space.group->context;
-    fusion_port *port = fusion_space_port(&e->space, g->x, same_order(context, g->x, out), false);
+    fusion_port *port = fusion_space_port(&e->space, g->x, fusion_layout_like(context, g->x, out), false);
     if (!port) return false;
     e->port_x = e->space.port_count - 1;
     raw(context, port);
