@@ -13,25 +13,23 @@ typedef bool (*decomposition)(ent_body *body);
 #define ENT_DECOMPOSE_CONTROL NO_DECOMPOSITION
 #define ENT_DECOMPOSE_COMPOSITE(name) ent_decompose_##name
 static const decomposition decompositions[ENT_OP_COUNT] = {
-#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes)                             \
+#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes)                     \
     [id] = ENT_DECOMPOSE_##class_(name),
 #include "abi/ent_ops.def"
 };
 
 /* ---- tools ---- */
 
-uint32_t ent_body_input(const ent_body *body, uint32_t index)
-{
+uint32_t ent_body_input(const ent_body *body, uint32_t index) {
     return index < body->node.input_count ? body->node.inputs[index] : ENT_ID_NONE;
 }
 
-uint32_t ent_body_output(const ent_body *body, uint32_t index)
-{
+uint32_t ent_body_output(const ent_body *body, uint32_t index) {
     return index < body->node.output_count ? body->node.outputs[index] : ENT_ID_NONE;
 }
 
-uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, uint32_t b, uint32_t c, uint32_t result)
-{
+uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, uint32_t b, uint32_t c,
+                      uint32_t result) {
     uint32_t inputs[3] = {a, b, c};
     if (body->status) return ENT_ID_NONE;
     uint32_t count = c != ENT_ID_NONE ? 3 : b != ENT_ID_NONE ? 2 : 1;
@@ -49,53 +47,50 @@ uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, 
     return ent_module_node(body->module, node)->outputs[0];
 }
 
-uint32_t ent_body_scalar(ent_body *body, uint32_t dtype, double value)
-{
+uint32_t ent_body_scalar(ent_body *body, uint32_t dtype, double value) {
     return ent_module_add_scalar(body->module, body->node.graph, dtype, value);
 }
 
-uint32_t ent_body_i64s(ent_body *body, const int64_t *items, uint32_t count)
-{
+uint32_t ent_body_i64s(ent_body *body, const int64_t *items, uint32_t count) {
     return ent_module_add_i64s(body->module, body->node.graph, items, count);
 }
 
-uint32_t ent_body_cast_to(ent_body *body, uint32_t value, uint32_t dtype, uint32_t result)
-{
+uint32_t ent_body_cast_to(ent_body *body, uint32_t value, uint32_t dtype, uint32_t result) {
     ent_attr to = ent_attr_int("to", dtype);
-    return ent_body_add(body, ENT_OP_Cast, ent_attrs_make(body->module, &to, 1), value, ENT_ID_NONE, ENT_ID_NONE, result);
+    return ent_body_add(body, ENT_OP_Cast, ent_attrs_make(body->module, &to, 1), value, ENT_ID_NONE,
+                        ENT_ID_NONE, result);
 }
 
-uint32_t ent_body_cast(ent_body *body, uint32_t value, uint32_t dtype)
-{
+uint32_t ent_body_cast(ent_body *body, uint32_t value, uint32_t dtype) {
     if (body->status || ent_module_value(body->module, value)->dtype == dtype) return value;
     return ent_body_cast_to(body, value, dtype, ENT_ID_NONE);
 }
 
-uint32_t ent_body_transpose(ent_body *body, uint32_t value, int64_t a, int64_t b, int64_t c, int64_t d)
-{
+uint32_t ent_body_transpose(ent_body *body, uint32_t value, int64_t a, int64_t b, int64_t c, int64_t d) {
     int64_t order[4] = {a, b, c, d};
     ent_attr perm = ent_attr_ints(body->module, "perm", order, 4);
-    return ent_body_add(body, ENT_OP_Transpose, ent_attrs_make(body->module, &perm, 1), value, ENT_ID_NONE, ENT_ID_NONE, ENT_ID_NONE);
+    return ent_body_add(body, ENT_OP_Transpose, ent_attrs_make(body->module, &perm, 1), value, ENT_ID_NONE,
+                        ENT_ID_NONE, ENT_ID_NONE);
 }
 
 /* ---- one node ---- */
 
 /* Bodies are written for float types whose scalars can be made here, and need to know the rank. */
-static bool is_ready(const ent_body *body)
-{
+static bool is_ready(const ent_body *body) {
     for (uint32_t i = 0; i < body->node.input_count; i++) {
         if (body->node.inputs[i] == ENT_ID_NONE) continue;
         const ent_value *value = ent_module_value(body->module, body->node.inputs[i]);
         if (value->dtype == ENT_DTYPE_NONE || value->rank == ENT_RANK_UNKNOWN) return false;
     }
-    return body->node.input_count > 0 && ent_dtype_is_float(ent_module_value(body->module, body->node.inputs[0])->dtype);
+    return body->node.input_count > 0 &&
+           ent_dtype_is_float(ent_module_value(body->module, body->node.inputs[0])->dtype);
 }
 
-ent_status ent_node_decompose(ent_module *module, uint32_t node, ent_arena *scratch, bool *out_done)
-{
+ent_status ent_node_decompose(ent_module *module, uint32_t node, ent_arena *scratch, bool *out_done) {
     ent_body body = {module, scratch, node, *ent_module_node(module, node), NULL};
     *out_done = false;
-    if (body.node.op >= ENT_OP_COUNT || !decompositions[body.node.op] || body.node.dead || !is_ready(&body)) return NULL;
+    if (body.node.op >= ENT_OP_COUNT || !decompositions[body.node.op] || body.node.dead || !is_ready(&body))
+        return NULL;
     if (!decompositions[body.node.op](&body)) return NULL;
     if (body.status) return body.status;
     ent_module_remove_node(module, node);
@@ -106,8 +101,7 @@ ent_status ent_node_decompose(ent_module *module, uint32_t node, ent_arena *scra
 /* ---- freeze ---- */
 
 /* The body's nodes were added last and in order, so their ids are consecutive. */
-static void record_overlay(ent_module *module, const ent_node *composite, uint32_t first)
-{
+static void record_overlay(ent_module *module, const ent_node *composite, uint32_t first) {
     uint32_t count = module->nodes.count - first;
     uint32_t *nodes = ent_arena_alloc(module->arena, count * sizeof *nodes);
     for (uint32_t i = 0; i < count; i++) nodes[i] = first + i;
@@ -124,22 +118,23 @@ static void record_overlay(ent_module *module, const ent_node *composite, uint32
     ent_array_push(module->arena, &module->overlays, overlay);
 }
 
-static ent_status freeze_node(ent_module *module, uint32_t node, ent_arena *scratch)
-{
+static ent_status freeze_node(ent_module *module, uint32_t node, ent_arena *scratch) {
     const ent_node composite = *ent_module_node(module, node);
     const ent_op_info *info = ent_op_info_get(composite.op);
     uint32_t first = module->nodes.count;
     bool done;
     if (!info || info->op_class != ENT_CLASS_COMPOSITE) return NULL;
     ENT_TRY(ent_node_decompose(module, node, scratch, &done));
-    if (done) record_overlay(module, &composite, first);
-    else ent_module_add_note(module, "%s '%s' has no decomposition for its attributes or types; it stays one leaf", info->name,
-                             composite.name);
+    if (done)
+        record_overlay(module, &composite, first);
+    else
+        ent_module_add_note(module,
+                            "%s '%s' has no decomposition for its attributes or types; it stays one leaf",
+                            info->name, composite.name);
     return NULL;
 }
 
-ent_status ent_module_freeze(ent_module *module, ent_arena *scratch)
-{
+ent_status ent_module_freeze(ent_module *module, ent_arena *scratch) {
     for (uint32_t g = 0; g < module->graphs.count; g++) {
         uint32_t at = 0, node;
         if (ent_graph_is_dead(module, g)) continue;

@@ -13,19 +13,20 @@ typedef struct ent_body {
     ent_status status;
 } ent_body;
 
+/* At most one argument of a call may add something: C leaves the order of arguments open, and the result must
+ * not depend on the compiler. */
 #define ENT_NO_ATTRS ((ent_attrs){0})
 
 uint32_t ent_body_input(const ent_body *body, uint32_t index);  /* value id or NONE */
 uint32_t ent_body_output(const ent_body *body, uint32_t index); /* value id or NONE */
-/* Adds a node before the composite and infers it. `result` is an existing value that it computes, or NONE for a fresh one; inputs
- * that are NONE are left out at the end. Returns the result. */
-uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, uint32_t b, uint32_t c, uint32_t result);
-static inline uint32_t ent_body_unary(ent_body *body, uint32_t op, uint32_t a)
-{
+/* Adds a node before the composite and infers it. `result` is an existing value that it computes, or NONE for
+ * a fresh one; inputs that are NONE are left out at the end. Returns the result. */
+uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, uint32_t b, uint32_t c,
+                      uint32_t result);
+static inline uint32_t ent_body_unary(ent_body *body, uint32_t op, uint32_t a) {
     return ent_body_add(body, op, ENT_NO_ATTRS, a, ENT_ID_NONE, ENT_ID_NONE, ENT_ID_NONE);
 }
-static inline uint32_t ent_body_binary(ent_body *body, uint32_t op, uint32_t a, uint32_t b)
-{
+static inline uint32_t ent_body_binary(ent_body *body, uint32_t op, uint32_t a, uint32_t b) {
     return ent_body_add(body, op, ENT_NO_ATTRS, a, b, ENT_ID_NONE, ENT_ID_NONE);
 }
 uint32_t ent_body_scalar(ent_body *body, uint32_t dtype, double value);
@@ -35,7 +36,8 @@ uint32_t ent_body_cast(ent_body *body, uint32_t value, uint32_t dtype);
 uint32_t ent_body_cast_to(ent_body *body, uint32_t value, uint32_t dtype, uint32_t result);
 uint32_t ent_body_transpose(ent_body *body, uint32_t value, int64_t a, int64_t b, int64_t c, int64_t d);
 
-/* One per composite: true when it wrote the body, false (nothing written) when it has none for these attributes. */
+/* One per composite: true when it wrote the body, false (nothing written) when it has none for these
+ * attributes. */
 bool ent_decompose_BatchNormalization(ent_body *body);
 bool ent_decompose_InstanceNormalization(ent_body *body);
 bool ent_decompose_LayerNormalization(ent_body *body);

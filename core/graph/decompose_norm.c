@@ -4,29 +4,27 @@
 
 #include <math.h>
 
-static const ent_value *value_of(const ent_body *body, uint32_t value)
-{
+static const ent_value *value_of(const ent_body *body, uint32_t value) {
     return ent_module_value(body->module, value);
 }
 
-/* Per-channel vector C as C x 1 x 1 ..., so that it meets axis 1 of rank `rank`. A constant needs no node for that. */
-static uint32_t along_channels(ent_body *body, uint32_t vector, uint32_t rank)
-{
+/* Per-channel vector C as C x 1 x 1 ..., so that it meets axis 1 of rank `rank`. A constant needs no node for
+ * that. */
+static uint32_t along_channels(ent_body *body, uint32_t vector, uint32_t rank) {
     int64_t axes[ENT_MAX_RANK], dims[ENT_MAX_RANK] = {0};
     if (rank <= 2 || body->status) return vector;
     const ent_constant *constant = value_of(body, vector)->constant;
     if (constant && constant->tensor.rank == 1) {
         for (uint32_t i = 0; i + 1 < rank; i++) dims[i] = i ? 1 : constant->tensor.dims[0];
-        return ent_module_add_constant(body->module, body->node.graph, NULL, constant->tensor.dtype, rank - 1, dims,
-                                       constant->tensor.data, constant->tensor.size_bytes, true);
+        return ent_module_add_constant(body->module, body->node.graph, NULL, constant->tensor.dtype, rank - 1,
+                                       dims, constant->tensor.data, constant->tensor.size_bytes, true);
     }
     for (uint32_t i = 0; i + 2 < rank; i++) axes[i] = i + 1;
     return ent_body_binary(body, ENT_OP_Unsqueeze, vector, ent_body_i64s(body, axes, rank - 2));
 }
 
 /* Mean over the axes first..rank-1, kept as 1. */
-static uint32_t mean_from(ent_body *body, uint32_t value, uint32_t first, uint32_t rank, uint32_t result)
-{
+static uint32_t mean_from(ent_body *body, uint32_t value, uint32_t first, uint32_t rank, uint32_t result) {
     int64_t axes[ENT_MAX_RANK];
     for (uint32_t i = first; i < rank; i++) axes[i - first] = i;
     ent_attr keep = ent_attr_int("keepdims", 1);
@@ -37,26 +35,27 @@ static uint32_t mean_from(ent_body *body, uint32_t value, uint32_t first, uint32
 /* ---- BatchNormalization: Y = X * f + (B - mean * f), f = scale / sqrt(var + epsilon) ---- */
 
 /* The constant's tensor when it is a float vector whose bytes are all there. */
-static const ent_tensor *float_vector(const ent_body *body, uint32_t input)
-{
+static const ent_tensor *float_vector(const ent_body *body, uint32_t input) {
     const ent_value *value = value_of(body, ent_body_input(body, input));
     uint64_t size;
     if (!value->constant || !ent_dtype_is_float(value->dtype) || value->rank != 1) return NULL;
     const ent_tensor *tensor = &value->constant->tensor;
-    bool sized = ent_tensor_size_bytes(tensor->dtype, tensor->rank, tensor->dims, &size) && size == tensor->size_bytes;
+    bool sized =
+        ent_tensor_size_bytes(tensor->dtype, tensor->rank, tensor->dims, &size) && size == tensor->size_bytes;
     return sized ? tensor : NULL;
 }
 
 /* Constant statistics, as nearly always, are folded here: both vectors become constants. */
-static bool fold_statistics(ent_body *body, double epsilon, uint32_t dtype, uint32_t *out_factor, uint32_t *out_shift)
-{
+static bool fold_statistics(ent_body *body, double epsilon, uint32_t dtype, uint32_t *out_factor,
+                            uint32_t *out_shift) {
     const ent_tensor *inputs[4];
     for (uint32_t i = 0; i < 4; i++) {
         inputs[i] = float_vector(body, i + 1);
         if (!inputs[i] || inputs[i]->dims[0] != inputs[0]->dims[0]) return false;
     }
     uint64_t count = (uint64_t)inputs[0]->dims[0], width = ent_dtype_bits(dtype) / 8;
-    void *factor = ent_arena_array(body->scratch, count, width), *shift = ent_arena_array(body->scratch, count, width);
+    void *factor = ent_arena_array(body->scratch, count, width),
+         *shift = ent_arena_array(body->scratch, count, width);
     if (!factor || !shift) return false;
     for (uint64_t i = 0; i < count; i++) {
         double item[4];
@@ -66,23 +65,27 @@ static bool fold_statistics(ent_body *body, double epsilon, uint32_t dtype, uint
         ent_element_set_f64(shift, dtype, i, item[1] - item[2] * f);
     }
     ent_module *module = body->module;
-    *out_factor = ent_module_add_constant(module, body->node.graph, NULL, dtype, 1, inputs[0]->dims, factor, count * width, false);
-    *out_shift = ent_module_add_constant(module, body->node.graph, NULL, dtype, 1, inputs[0]->dims, shift, count * width, false);
+    *out_factor = ent_module_add_constant(module, body->node.graph, NULL, dtype, 1, inputs[0]->dims, factor,
+                                          count * width, false);
+    *out_shift = ent_module_add_constant(module, body->node.graph, NULL, dtype, 1, inputs[0]->dims, shift,
+                                         count * width, false);
     return true;
 }
 
-bool ent_decompose_BatchNormalization(ent_body *body)
-{
+bool ent_decompose_BatchNormalization(ent_body *body) {
     uint32_t x = ent_body_input(body, 0), scale = ent_body_input(body, 1), bias = ent_body_input(body, 2);
     uint32_t mean = ent_body_input(body, 3), variance = ent_body_input(body, 4), factor, shift;
-    uint32_t dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank, statistics = value_of(body, variance)->dtype;
+    uint32_t dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank,
+             statistics = value_of(body, variance)->dtype;
     double epsilon = ent_attrs_float(body->node.attrs, "epsilon", 1e-5);
-    if (ent_attrs_int(body->node.attrs, "training_mode", 0) != 0 || !ent_dtype_is_float(statistics)) return false;
+    if (ent_attrs_int(body->node.attrs, "training_mode", 0) != 0 || !ent_dtype_is_float(statistics))
+        return false;
     if (!fold_statistics(body, epsilon, dtype, &factor, &shift)) {
         scale = ent_body_cast(body, scale, statistics);
         bias = ent_body_cast(body, bias, statistics);
         mean = ent_body_cast(body, mean, statistics);
-        uint32_t deviation = ent_body_binary(body, ENT_OP_Add, variance, ent_body_scalar(body, statistics, epsilon));
+        uint32_t deviation =
+            ent_body_binary(body, ENT_OP_Add, variance, ent_body_scalar(body, statistics, epsilon));
         deviation = ent_body_unary(body, ENT_OP_Sqrt, deviation);
         factor = ent_body_binary(body, ENT_OP_Div, scale, deviation);
         shift = ent_body_binary(body, ENT_OP_Sub, bias, ent_body_binary(body, ENT_OP_Mul, mean, factor));
@@ -90,14 +93,14 @@ bool ent_decompose_BatchNormalization(ent_body *body)
         shift = ent_body_cast(body, shift, dtype);
     }
     uint32_t scaled = ent_body_binary(body, ENT_OP_Mul, x, along_channels(body, factor, rank));
-    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, scaled, along_channels(body, shift, rank), ENT_ID_NONE, ent_body_output(body, 0));
+    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, scaled, along_channels(body, shift, rank), ENT_ID_NONE,
+                 ent_body_output(body, 0));
     return true;
 }
 
 /* ---- InstanceNormalization: per sample and channel over the spatial axes ---- */
 
-bool ent_decompose_InstanceNormalization(ent_body *body)
-{
+bool ent_decompose_InstanceNormalization(ent_body *body) {
     uint32_t x = ent_body_input(body, 0), dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank;
     if (rank < 3) return false;
     double epsilon = ent_attrs_float(body->node.attrs, "epsilon", 1e-5);
@@ -108,18 +111,18 @@ bool ent_decompose_InstanceNormalization(ent_body *body)
     deviation = ent_body_unary(body, ENT_OP_Sqrt, deviation);
     uint32_t normal = ent_body_binary(body, ENT_OP_Div, centred, deviation);
     normal = ent_body_binary(body, ENT_OP_Mul, normal, along_channels(body, ent_body_input(body, 1), rank));
-    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, normal, along_channels(body, ent_body_input(body, 2), rank), ENT_ID_NONE,
-                 ent_body_output(body, 0));
+    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, normal, along_channels(body, ent_body_input(body, 2), rank),
+                 ENT_ID_NONE, ent_body_output(body, 0));
     return true;
 }
 
 /* ---- LayerNormalization: over the axes from `axis`; mean and deviation in stash_type ---- */
 
-bool ent_decompose_LayerNormalization(ent_body *body)
-{
+bool ent_decompose_LayerNormalization(ent_body *body) {
     uint32_t x = ent_body_input(body, 0), dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank;
     uint32_t scale = ent_body_input(body, 1), bias = ent_body_input(body, 2), y = ent_body_output(body, 0);
-    int64_t axis = ent_attrs_int(body->node.attrs, "axis", -1), stash = ent_attrs_int(body->node.attrs, "stash_type", ENT_DTYPE_F32);
+    int64_t axis = ent_attrs_int(body->node.attrs, "axis", -1),
+            stash = ent_attrs_int(body->node.attrs, "stash_type", ENT_DTYPE_F32);
     double epsilon = ent_attrs_float(body->node.attrs, "epsilon", 1e-5);
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank || stash <= 0 || !ent_dtype_is_float((uint32_t)stash)) return false;
@@ -128,14 +131,16 @@ bool ent_decompose_LayerNormalization(ent_body *body)
     uint32_t centred = ent_body_binary(body, ENT_OP_Sub, wide, mean);
     uint32_t square = ent_body_binary(body, ENT_OP_Mul, centred, centred);
     uint32_t variance = mean_from(body, square, (uint32_t)axis, rank, ENT_ID_NONE);
-    uint32_t deviation = ent_body_binary(body, ENT_OP_Add, variance, ent_body_scalar(body, (uint32_t)stash, epsilon));
+    uint32_t deviation =
+        ent_body_binary(body, ENT_OP_Add, variance, ent_body_scalar(body, (uint32_t)stash, epsilon));
     deviation = ent_body_unary(body, ENT_OP_Sqrt, deviation);
-    uint32_t inverse = ent_body_add(body, ENT_OP_Reciprocal, ENT_NO_ATTRS, deviation, ENT_ID_NONE, ENT_ID_NONE,
-                                    ent_body_output(body, 2));
+    uint32_t inverse = ent_body_add(body, ENT_OP_Reciprocal, ENT_NO_ATTRS, deviation, ENT_ID_NONE,
+                                    ENT_ID_NONE, ent_body_output(body, 2));
     uint32_t normal = ent_body_cast(body, ent_body_binary(body, ENT_OP_Mul, centred, inverse), dtype);
     scale = ent_body_cast(body, scale, dtype);
     if (bias != ENT_ID_NONE) bias = ent_body_cast(body, bias, dtype);
-    uint32_t scaled = ent_body_add(body, ENT_OP_Mul, ENT_NO_ATTRS, normal, scale, ENT_ID_NONE, bias == ENT_ID_NONE ? y : ENT_ID_NONE);
+    uint32_t scaled = ent_body_add(body, ENT_OP_Mul, ENT_NO_ATTRS, normal, scale, ENT_ID_NONE,
+                                   bias == ENT_ID_NONE ? y : ENT_ID_NONE);
     if (bias != ENT_ID_NONE) ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, scaled, bias, ENT_ID_NONE, y);
     return true;
 }
@@ -143,8 +148,7 @@ bool ent_decompose_LayerNormalization(ent_body *body)
 /* ---- activations ---- */
 
 /* none: x / 2 * (1 + erf(x / sqrt 2)); tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) */
-bool ent_decompose_Gelu(ent_body *body)
-{
+bool ent_decompose_Gelu(ent_body *body) {
     uint32_t x = ent_body_input(body, 0), dtype = value_of(body, x)->dtype, inner;
     bool exact = ent_attrs_string_is(body->node.attrs, "approximate", "none", "none");
     if (!exact && !ent_attrs_string_is(body->node.attrs, "approximate", "none", "tanh")) return false;
@@ -155,7 +159,8 @@ bool ent_decompose_Gelu(ent_body *body)
         uint32_t cube = ent_body_binary(body, ENT_OP_Mul, ent_body_binary(body, ENT_OP_Mul, x, x), x);
         inner = ent_body_binary(body, ENT_OP_Mul, cube, ent_body_scalar(body, dtype, 0.044715));
         inner = ent_body_binary(body, ENT_OP_Add, x, inner);
-        inner = ent_body_binary(body, ENT_OP_Mul, inner, ent_body_scalar(body, dtype, 0.79788456080286535588));
+        inner =
+            ent_body_binary(body, ENT_OP_Mul, inner, ent_body_scalar(body, dtype, 0.79788456080286535588));
         inner = ent_body_unary(body, ENT_OP_Tanh, inner);
     }
     inner = ent_body_binary(body, ENT_OP_Add, inner, ent_body_scalar(body, dtype, 1.0));
@@ -164,18 +169,16 @@ bool ent_decompose_Gelu(ent_body *body)
     return true;
 }
 
-bool ent_decompose_HardSwish(ent_body *body)
-{
+bool ent_decompose_HardSwish(ent_body *body) {
     uint32_t x = ent_body_input(body, 0);
     ent_attr attrs[2] = {ent_attr_float("alpha", 1.0 / 6.0), ent_attr_float("beta", 0.5)};
-    uint32_t gate = ent_body_add(body, ENT_OP_HardSigmoid, ent_attrs_make(body->module, attrs, 2), x, ENT_ID_NONE, ENT_ID_NONE,
-                                 ENT_ID_NONE);
+    uint32_t gate = ent_body_add(body, ENT_OP_HardSigmoid, ent_attrs_make(body->module, attrs, 2), x,
+                                 ENT_ID_NONE, ENT_ID_NONE, ENT_ID_NONE);
     ent_body_add(body, ENT_OP_Mul, ENT_NO_ATTRS, x, gate, ENT_ID_NONE, ent_body_output(body, 0));
     return true;
 }
 
-bool ent_decompose_Mish(ent_body *body)
-{
+bool ent_decompose_Mish(ent_body *body) {
     uint32_t x = ent_body_input(body, 0);
     uint32_t gate = ent_body_unary(body, ENT_OP_Tanh, ent_body_unary(body, ENT_OP_Softplus, x));
     ent_body_add(body, ENT_OP_Mul, ENT_NO_ATTRS, x, gate, ENT_ID_NONE, ent_body_output(body, 0));

@@ -1,25 +1,24 @@
 /* Size expressions in a normal form, so that equal sizes are the same dim.
  *
- * A dim is read as a polynomial: whole coefficients times products of atoms (symbols, quotients, remainders, minima, maxima),
- * plus a constant. Sums and products are done on polynomials and written back in one fixed order; quotients by a constant c
- * keep only the part of the numerator that is below c, (c*A + B) / c = A + B / c, and nested ones merge,
- * (x / a + k) / b = (x + a*k) / (a*b). Expressions that outgrow the form are kept as they are and become atoms. */
+ * A dim is read as a polynomial: whole coefficients times products of atoms (symbols, quotients, remainders,
+ * minima, maxima), plus a constant. Sums and products are done on polynomials and written back in one fixed
+ * order; quotients by a constant c keep only the part of the numerator that is below c, (c*A + B) / c = A + B
+ * / c, and nested ones merge, (x / a + k) / b = (x + a*k) / (a*b). Expressions that outgrow the form are kept
+ * as they are and become atoms. */
 #include "core/graph/polynomial.h"
 
 #include <string.h>
 
 /* ---- the shared table ---- */
 
-static uint64_t expr_hash(uint32_t kind, ent_dim a, ent_dim b)
-{
+static uint64_t expr_hash(uint32_t kind, ent_dim a, ent_dim b) {
     uint64_t h = (uint64_t)a * 0x9e3779b97f4a7c15u ^ (uint64_t)b * 0xc2b2ae3d27d4eb4fu ^ kind;
     h ^= h >> 29;
     h *= 0xbf58476d1ce4e5b9u;
     return h ^ (h >> 32);
 }
 
-static void table_grow(ent_module *module)
-{
+static void table_grow(ent_module *module) {
     struct ent_module_state *state = module->state;
     uint32_t size = state->expr_table_size ? state->expr_table_size * 2 : 256;
     state->expr_table = ent_arena_alloc(module->arena, size * sizeof *state->expr_table);
@@ -32,13 +31,11 @@ static void table_grow(ent_module *module)
     }
 }
 
-static uint32_t weight_of(const ent_module *module, ent_dim dim)
-{
+static uint32_t weight_of(const ent_module *module, ent_dim dim) {
     return dim < 0 ? module->state->expr_infos.items[~dim].weight : 1;
 }
 
-static ent_dim intern(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, bool opaque)
-{
+static ent_dim intern(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, bool opaque) {
     struct ent_module_state *state = module->state;
     if ((module->exprs.count + 1) * 2 > state->expr_table_size) table_grow(module);
     uint64_t at = expr_hash(kind, a, b);
@@ -61,18 +58,15 @@ static ent_dim intern(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, b
     return ~(ent_dim)(module->exprs.count - 1);
 }
 
-ent_dim ent_module_dim_symbol(ent_module *module, uint32_t symbol)
-{
+ent_dim ent_module_dim_symbol(ent_module *module, uint32_t symbol) {
     return intern(module, ENT_EXPR_SYMBOL, symbol, 0, false);
 }
 
-ent_dim ent_module_dim_constant(ent_module *module, int64_t value)
-{
+ent_dim ent_module_dim_constant(ent_module *module, int64_t value) {
     return value >= 0 ? value : intern(module, ENT_EXPR_CONST, value, 0, false);
 }
 
-bool ent_module_dim_number(const ent_module *module, ent_dim dim, int64_t *out)
-{
+bool ent_module_dim_number(const ent_module *module, ent_dim dim, int64_t *out) {
     if (dim == ENT_ELEMENT_UNKNOWN) return false;
     *out = dim;
     if (dim >= 0) return true;
@@ -81,9 +75,9 @@ bool ent_module_dim_number(const ent_module *module, ent_dim dim, int64_t *out)
     return e->kind == ENT_EXPR_CONST;
 }
 
-/* A total order that does not depend on when an expression was made, so that printed text is the same after parsing. */
-static int compare_dims(const ent_module *module, ent_dim x, ent_dim y)
-{
+/* A total order that does not depend on when an expression was made, so that printed text is the same after
+ * parsing. */
+static int compare_dims(const ent_module *module, ent_dim x, ent_dim y) {
     if (x == y) return 0;
     if (x >= 0 || y >= 0) return x >= 0 && y >= 0 ? (x < y ? -1 : 1) : (x >= 0 ? 1 : -1);
     const ent_expr *a = &module->exprs.items[~x], *b = &module->exprs.items[~y];
@@ -95,8 +89,7 @@ static int compare_dims(const ent_module *module, ent_dim x, ent_dim y)
 
 /* ---- polynomials ---- */
 
-int ent_monomial_compare(const ent_module *module, const ent_monomial *x, const ent_monomial *y)
-{
+int ent_monomial_compare(const ent_module *module, const ent_monomial *x, const ent_monomial *y) {
     for (uint32_t i = 0; i < x->count && i < y->count; i++) {
         int order = compare_dims(module, x->atoms[i], y->atoms[i]);
         if (order) return order;
@@ -104,8 +97,7 @@ int ent_monomial_compare(const ent_module *module, const ent_monomial *x, const 
     return x->count == y->count ? 0 : x->count > y->count ? -1 : 1;
 }
 
-bool ent_polynomial_add_term(const ent_module *module, ent_polynomial *p, const ent_monomial *term)
-{
+bool ent_polynomial_add_term(const ent_module *module, ent_polynomial *p, const ent_monomial *term) {
     uint32_t at = 0;
     if (term->factor == 0) return true;
     if (term->factor == INT64_MIN) return false;
@@ -127,17 +119,17 @@ bool ent_polynomial_add_term(const ent_module *module, ent_polynomial *p, const 
     return true;
 }
 
-static bool add_scaled(const ent_module *module, ent_polynomial *p, const ent_polynomial *q, int64_t scale)
-{
+static bool add_scaled(const ent_module *module, ent_polynomial *p, const ent_polynomial *q, int64_t scale) {
     for (uint32_t i = 0; i < q->count; i++) {
         ent_monomial term = q->terms[i];
-        if (!ent_mul_i64(term.factor, scale, &term.factor) || !ent_polynomial_add_term(module, p, &term)) return false;
+        if (!ent_mul_i64(term.factor, scale, &term.factor) || !ent_polynomial_add_term(module, p, &term))
+            return false;
     }
     return true;
 }
 
-static bool multiply_terms(const ent_module *module, const ent_monomial *x, const ent_monomial *y, ent_monomial *out)
-{
+static bool multiply_terms(const ent_module *module, const ent_monomial *x, const ent_monomial *y,
+                           ent_monomial *out) {
     ent_monomial r = {0};
     uint32_t i = 0, k = 0;
     if (x->count + y->count > ENT_MAX_FACTORS || !ent_mul_i64(x->factor, y->factor, &r.factor)) return false;
@@ -149,8 +141,8 @@ static bool multiply_terms(const ent_module *module, const ent_monomial *x, cons
     return true;
 }
 
-static bool multiply(const ent_module *module, const ent_polynomial *x, const ent_polynomial *y, ent_polynomial *out)
-{
+static bool multiply(const ent_module *module, const ent_polynomial *x, const ent_polynomial *y,
+                     ent_polynomial *out) {
     out->count = 0;
     for (uint32_t i = 0; i < x->count; i++)
         for (uint32_t k = 0; k < y->count; k++) {
@@ -161,9 +153,9 @@ static bool multiply(const ent_module *module, const ent_polynomial *x, const en
     return true;
 }
 
-/* Reads a dim as a polynomial. Recursion is bounded: only canonical sums and products are entered, and those are small. */
-bool ent_polynomial_read(const ent_module *module, ent_dim dim, ent_polynomial *out)
-{
+/* Reads a dim as a polynomial. Recursion is bounded: only canonical sums and products are entered, and those
+ * are small. */
+bool ent_polynomial_read(const ent_module *module, ent_dim dim, ent_polynomial *out) {
     ent_monomial term = {.factor = 1};
     int64_t number;
     out->count = 0;
@@ -184,8 +176,7 @@ bool ent_polynomial_read(const ent_module *module, ent_dim dim, ent_polynomial *
     return add_scaled(module, out, &b, e->kind == ENT_EXPR_ADD ? 1 : -1);
 }
 
-static ent_dim write_term(ent_module *module, const ent_monomial *term)
-{
+static ent_dim write_term(ent_module *module, const ent_monomial *term) {
     ent_dim dim = term->atoms[0];
     for (uint32_t i = 1; i < term->count; i++) dim = intern(module, ENT_EXPR_MUL, dim, term->atoms[i], false);
     int64_t size = term->factor < 0 ? -term->factor : term->factor;
@@ -193,8 +184,7 @@ static ent_dim write_term(ent_module *module, const ent_monomial *term)
 }
 
 /* Positive terms first, then negative ones, then the constant. */
-ent_dim ent_polynomial_write(ent_module *module, const ent_polynomial *p)
-{
+ent_dim ent_polynomial_write(ent_module *module, const ent_polynomial *p) {
     int64_t constant = 0;
     bool started = false;
     ent_dim dim = 0;
@@ -220,29 +210,29 @@ ent_dim ent_polynomial_write(ent_module *module, const ent_polynomial *p)
 
 /* ---- the operations ---- */
 
-static bool constant_of(const ent_polynomial *p, int64_t *out)
-{
+static bool constant_of(const ent_polynomial *p, int64_t *out) {
     *out = p->count ? p->terms[0].factor : 0;
     return p->count == 0 || (p->count == 1 && p->terms[0].count == 0);
 }
 
-static bool divide_terms(const ent_monomial *x, const ent_monomial *y, ent_monomial *out)
-{
+static bool divide_terms(const ent_monomial *x, const ent_monomial *y, ent_monomial *out) {
     ent_monomial r = {0};
     uint32_t k = 0;
     if (x->factor % y->factor != 0) return false;
     r.factor = x->factor / y->factor;
     for (uint32_t i = 0; i < x->count; i++) {
-        if (k < y->count && x->atoms[i] == y->atoms[k]) k++;
-        else r.atoms[r.count++] = x->atoms[i];
+        if (k < y->count && x->atoms[i] == y->atoms[k])
+            k++;
+        else
+            r.atoms[r.count++] = x->atoms[i];
     }
     *out = r;
     return k == y->count;
 }
 
 /* Long division, leading term by leading term; true only when nothing is left. */
-static bool divide_exact(const ent_module *module, ent_polynomial a, const ent_polynomial *b, ent_polynomial *out)
-{
+static bool divide_exact(const ent_module *module, ent_polynomial a, const ent_polynomial *b,
+                         ent_polynomial *out) {
     out->count = 0;
     for (uint32_t steps = 0; a.count && steps < 2 * ENT_MAX_TERMS; steps++) {
         ent_monomial quotient, back;
@@ -257,18 +247,18 @@ static bool divide_exact(const ent_module *module, ent_polynomial a, const ent_p
     return a.count == 0;
 }
 
-bool ent_module_dim_divide(ent_module *module, ent_dim a, ent_dim b, ent_dim *out)
-{
+bool ent_module_dim_divide(ent_module *module, ent_dim a, ent_dim b, ent_dim *out) {
     ent_polynomial p, q, r;
-    if (!ent_polynomial_read(module, a, &p) || !ent_polynomial_read(module, b, &q) || q.count == 0) return false;
+    if (!ent_polynomial_read(module, a, &p) || !ent_polynomial_read(module, b, &q) || q.count == 0)
+        return false;
     if (!divide_exact(module, p, &q, &r)) return false;
     *out = ent_polynomial_write(module, &r);
     return true;
 }
 
 /* p = by * whole + rest with coefficients of rest in 0..by-1. */
-static bool split(const ent_module *module, const ent_polynomial *p, int64_t by, ent_polynomial *whole, ent_polynomial *rest)
-{
+static bool split(const ent_module *module, const ent_polynomial *p, int64_t by, ent_polynomial *whole,
+                  ent_polynomial *rest) {
     whole->count = rest->count = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         ent_monomial term = p->terms[i];
@@ -282,8 +272,8 @@ static bool split(const ent_module *module, const ent_polynomial *p, int64_t by,
 }
 
 /* x when p is (x / by) + k, as (x + k*by) / by. */
-static bool single_quotient(const ent_module *module, const ent_polynomial *p, ent_polynomial *out, int64_t *out_by)
-{
+static bool single_quotient(const ent_module *module, const ent_polynomial *p, ent_polynomial *out,
+                            int64_t *out_by) {
     const ent_monomial *first = &p->terms[0];
     if (p->count < 1 || p->count > 2 || first->count != 1 || first->factor != 1) return false;
     if (p->count == 2 && p->terms[1].count != 0) return false;
@@ -291,18 +281,18 @@ static bool single_quotient(const ent_module *module, const ent_polynomial *p, e
     ent_monomial constant = {.factor = p->count == 2 ? p->terms[1].factor : 0};
     *out_by = e->b;
     return e->kind == ENT_EXPR_FLOORDIV && e->b > 0 && ent_polynomial_read(module, e->a, out) &&
-           ent_mul_i64(constant.factor, e->b, &constant.factor) && ent_polynomial_add_term(module, out, &constant);
+           ent_mul_i64(constant.factor, e->b, &constant.factor) &&
+           ent_polynomial_add_term(module, out, &constant);
 }
 
 /* rest / by where rest is one quotient x / a (+ k): the numerator x + a*k and the divisor a*by. */
-static bool merge_quotients(const ent_module *module, const ent_polynomial *rest, int64_t by, ent_polynomial *out, int64_t *out_by)
-{
+static bool merge_quotients(const ent_module *module, const ent_polynomial *rest, int64_t by,
+                            ent_polynomial *out, int64_t *out_by) {
     int64_t inner;
     return single_quotient(module, rest, out, &inner) && ent_mul_i64(by, inner, out_by);
 }
 
-static bool floordiv(ent_module *module, ent_polynomial p, int64_t by, ent_dim *out)
-{
+static bool floordiv(ent_module *module, ent_polynomial p, int64_t by, ent_dim *out) {
     ent_polynomial whole, rest, inner;
     int64_t number, inner_by;
     if (by <= 0 || !split(module, &p, by, &whole, &rest)) return false;
@@ -320,8 +310,7 @@ static bool floordiv(ent_module *module, ent_polynomial p, int64_t by, ent_dim *
     return true;
 }
 
-static bool modulo(ent_module *module, const ent_polynomial *p, int64_t by, ent_dim *out)
-{
+static bool modulo(ent_module *module, const ent_polynomial *p, int64_t by, ent_dim *out) {
     ent_polynomial whole, rest;
     if (by <= 0 || !split(module, p, by, &whole, &rest)) return false;
     *out = ent_polynomial_write(module, &rest);
@@ -330,27 +319,29 @@ static bool modulo(ent_module *module, const ent_polynomial *p, int64_t by, ent_
 }
 
 /* Quotients by the same number compare as their numerators do. */
-static bool numerators(const ent_module *module, const ent_polynomial *p, const ent_polynomial *q, ent_polynomial *out_difference)
-{
+static bool numerators(const ent_module *module, const ent_polynomial *p, const ent_polynomial *q,
+                       ent_polynomial *out_difference) {
     ent_polynomial x;
     int64_t by, other;
-    return single_quotient(module, p, out_difference, &by) && single_quotient(module, q, &x, &other) && by == other &&
-           add_scaled(module, out_difference, &x, -1);
+    return single_quotient(module, p, out_difference, &by) && single_quotient(module, q, &x, &other) &&
+           by == other && add_scaled(module, out_difference, &x, -1);
 }
 
 /* The smaller (or larger) of two when bounds settle it. */
-static bool pick(const ent_module *module, ent_dim a, ent_dim b, const ent_polynomial *difference, bool smaller, ent_dim *out)
-{
+static bool pick(const ent_module *module, ent_dim a, ent_dim b, const ent_polynomial *difference,
+                 bool smaller, ent_dim *out) {
     ent_range range = ent_polynomial_range(module, difference);
-    if (range.least >= 0) *out = smaller ? b : a;
-    else if (range.most <= 0) *out = smaller ? a : b;
-    else return false;
+    if (range.least >= 0)
+        *out = smaller ? b : a;
+    else if (range.most <= 0)
+        *out = smaller ? a : b;
+    else
+        return false;
     return true;
 }
 
 /* False when the result does not fit the normal form (or int64). */
-static bool canonical(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, ent_dim *out)
-{
+static bool canonical(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, ent_dim *out) {
     ent_polynomial p, q, r;
     int64_t by;
     if (!ent_polynomial_read(module, a, &p) || !ent_polynomial_read(module, b, &q)) return false;
@@ -372,21 +363,22 @@ static bool canonical(ent_module *module, uint32_t kind, ent_dim a, ent_dim b, e
     case ENT_EXPR_FLOORDIV:
         if (q.count && divide_exact(module, p, &q, &r)) break;
         return constant_of(&q, &by) && floordiv(module, p, by, out);
-    case ENT_EXPR_MOD: return constant_of(&q, &by) && modulo(module, &p, by, out);
+    case ENT_EXPR_MOD:
+        return constant_of(&q, &by) && modulo(module, &p, by, out);
     case ENT_EXPR_MIN:
     case ENT_EXPR_MAX:
         r = p;
         if (numerators(module, &p, &q, &r) && pick(module, a, b, &r, kind == ENT_EXPR_MIN, out)) return true;
         r = p;
         return add_scaled(module, &r, &q, -1) && pick(module, a, b, &r, kind == ENT_EXPR_MIN, out);
-    default: return false;
+    default:
+        return false;
     }
     *out = ent_polynomial_write(module, &r);
     return true;
 }
 
-ent_dim ent_module_dim(ent_module *module, ent_expr_kind kind, ent_dim a, ent_dim b)
-{
+ent_dim ent_module_dim(ent_module *module, ent_expr_kind kind, ent_dim a, ent_dim b) {
     ent_dim out;
     int64_t x, y;
     if (kind == ENT_EXPR_SYMBOL) return ent_module_dim_symbol(module, (uint32_t)a);
@@ -397,7 +389,8 @@ ent_dim ent_module_dim(ent_module *module, ent_expr_kind kind, ent_dim a, ent_di
         module->state->dim_problem = "overflow";
         return 0;
     }
-    bool commutes = kind == ENT_EXPR_ADD || kind == ENT_EXPR_MUL || kind == ENT_EXPR_MIN || kind == ENT_EXPR_MAX;
+    bool commutes =
+        kind == ENT_EXPR_ADD || kind == ENT_EXPR_MUL || kind == ENT_EXPR_MIN || kind == ENT_EXPR_MAX;
     if (commutes && compare_dims(module, a, b) > 0) {
         out = a;
         a = b;

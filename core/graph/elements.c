@@ -3,23 +3,20 @@
 
 #include <string.h>
 
-bool ent_dtype_is_float(uint32_t dtype)
-{
-    return dtype == ENT_DTYPE_F32 || dtype == ENT_DTYPE_F16 || dtype == ENT_DTYPE_BF16 || dtype == ENT_DTYPE_F64;
+bool ent_dtype_is_float(uint32_t dtype) {
+    return dtype == ENT_DTYPE_F32 || dtype == ENT_DTYPE_F16 || dtype == ENT_DTYPE_BF16 ||
+           dtype == ENT_DTYPE_F64;
 }
 
-bool ent_dtype_is_integer(uint32_t dtype)
-{
+bool ent_dtype_is_integer(uint32_t dtype) {
     return dtype >= ENT_DTYPE_I8 && dtype <= ENT_DTYPE_BOOL;
 }
 
-bool ent_element_is_numeric(uint32_t dtype)
-{
+bool ent_element_is_numeric(uint32_t dtype) {
     return ent_dtype_is_float(dtype) || ent_dtype_is_integer(dtype);
 }
 
-bool ent_tensor_size_bytes(uint32_t dtype, uint32_t rank, const int64_t *dims, uint64_t *out)
-{
+bool ent_tensor_size_bytes(uint32_t dtype, uint32_t rank, const int64_t *dims, uint64_t *out) {
     if (ent_dtype_bits(dtype) == 0 || rank > ENT_MAX_RANK) return false;
     for (uint32_t i = 0; i < rank; i++)
         if (dims[i] < 0) return false;
@@ -30,18 +27,17 @@ bool ent_tensor_size_bytes(uint32_t dtype, uint32_t rank, const int64_t *dims, u
     return true;
 }
 
-static float f32_from_bits(uint32_t bits)
-{
+static float f32_from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static double f16_get(uint16_t half)
-{
+static double f16_get(uint16_t half) {
     double sign = half & 0x8000 ? -1.0 : 1.0;
     uint32_t exponent = (half >> 10) & 31, fraction = half & 1023;
-    if (exponent == 31) return f32_from_bits(((uint32_t)(half & 0x8000) << 16) | 0x7f800000u | (fraction << 13));
+    if (exponent == 31)
+        return f32_from_bits(((uint32_t)(half & 0x8000) << 16) | 0x7f800000u | (fraction << 13));
     double value = exponent ? 1024.0 + fraction : fraction;
     int shift = (int)(exponent ? exponent : 1) - 25;
     for (; shift < 0; shift++) value *= 0.5;
@@ -50,14 +46,12 @@ static double f16_get(uint16_t half)
 }
 
 /* Rounds a float's bits to even at `drop` low bits. */
-static uint32_t round_bits(uint32_t bits, uint32_t drop)
-{
+static uint32_t round_bits(uint32_t bits, uint32_t drop) {
     uint32_t half = 1u << (drop - 1), odd = (bits >> drop) & 1;
     return (bits + half - 1 + odd) >> drop;
 }
 
-static uint16_t f16_from(double number)
-{
+static uint16_t f16_from(double number) {
     float value = (float)number;
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -74,8 +68,7 @@ static uint16_t f16_from(double number)
     return (uint16_t)(sign | whole);
 }
 
-static uint16_t bf16_from(double number)
-{
+static uint16_t bf16_from(double number) {
     float value = (float)number;
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -83,80 +76,98 @@ static uint16_t bf16_from(double number)
     return (uint16_t)round_bits(bits, 16);
 }
 
-#define LOAD(type)                                                                                                   \
-    {                                                                                                                \
-        type item;                                                                                                   \
-        memcpy(&item, (const char *)data + index * sizeof item, sizeof item);                                        \
-        return item;                                                                                                 \
+#define LOAD(type)                                                                                           \
+    {                                                                                                        \
+        type item;                                                                                           \
+        memcpy(&item, (const char *)data + index * sizeof item, sizeof item);                                \
+        return item;                                                                                         \
     }
 
-double ent_element_get_f64(const void *data, uint32_t dtype, uint64_t index)
-{
+double ent_element_get_f64(const void *data, uint32_t dtype, uint64_t index) {
     uint16_t half;
     switch (dtype) {
-    case ENT_DTYPE_F32: LOAD(float)
-    case ENT_DTYPE_F64: LOAD(double)
-    case ENT_DTYPE_F16: memcpy(&half, (const char *)data + index * 2, 2); return f16_get(half);
+    case ENT_DTYPE_F32:
+        LOAD(float)
+    case ENT_DTYPE_F64:
+        LOAD(double)
+    case ENT_DTYPE_F16:
+        memcpy(&half, (const char *)data + index * 2, 2);
+        return f16_get(half);
     case ENT_DTYPE_BF16:
         memcpy(&half, (const char *)data + index * 2, 2);
         return f32_from_bits((uint32_t)half << 16);
-    case ENT_DTYPE_U64: LOAD(uint64_t)
-    default: return (double)ent_element_get_i64(data, dtype, index);
+    case ENT_DTYPE_U64:
+        LOAD(uint64_t)
+    default:
+        return (double)ent_element_get_i64(data, dtype, index);
     }
 }
 
-int64_t ent_element_get_i64(const void *data, uint32_t dtype, uint64_t index)
-{
-    switch (dtype) {
-    case ENT_DTYPE_I8: LOAD(int8_t)
-    case ENT_DTYPE_U8:
-    case ENT_DTYPE_BOOL: LOAD(uint8_t)
-    case ENT_DTYPE_I16: LOAD(int16_t)
-    case ENT_DTYPE_U16: LOAD(uint16_t)
-    case ENT_DTYPE_I32: LOAD(int32_t)
-    case ENT_DTYPE_U32: LOAD(uint32_t)
-    case ENT_DTYPE_I64:
-    case ENT_DTYPE_U64: LOAD(int64_t)
-    default: return 0;
-    }
-}
-
-#define STORE(type)                                                                                                  \
-    {                                                                                                                \
-        type item = (type)value;                                                                                     \
-        memcpy((char *)data + index * sizeof item, &item, sizeof item);                                              \
-        return;                                                                                                      \
-    }
-
-void ent_element_set_i64(void *data, uint32_t dtype, uint64_t index, int64_t value)
-{
+int64_t ent_element_get_i64(const void *data, uint32_t dtype, uint64_t index) {
     switch (dtype) {
     case ENT_DTYPE_I8:
-    case ENT_DTYPE_U8: STORE(uint8_t)
-    case ENT_DTYPE_BOOL: value = value != 0; STORE(uint8_t)
+        LOAD(int8_t)
+    case ENT_DTYPE_U8:
+    case ENT_DTYPE_BOOL:
+        LOAD(uint8_t)
     case ENT_DTYPE_I16:
-    case ENT_DTYPE_U16: STORE(uint16_t)
+        LOAD(int16_t)
+    case ENT_DTYPE_U16:
+        LOAD(uint16_t)
     case ENT_DTYPE_I32:
-    case ENT_DTYPE_U32: STORE(uint32_t)
+        LOAD(int32_t)
+    case ENT_DTYPE_U32:
+        LOAD(uint32_t)
     case ENT_DTYPE_I64:
-    case ENT_DTYPE_U64: STORE(int64_t)
-    default: return;
+    case ENT_DTYPE_U64:
+        LOAD(int64_t)
+    default:
+        return 0;
+    }
+}
+
+#define STORE(type)                                                                                          \
+    {                                                                                                        \
+        type item = (type)value;                                                                             \
+        memcpy((char *)data + index * sizeof item, &item, sizeof item);                                      \
+        return;                                                                                              \
+    }
+
+void ent_element_set_i64(void *data, uint32_t dtype, uint64_t index, int64_t value) {
+    switch (dtype) {
+    case ENT_DTYPE_I8:
+    case ENT_DTYPE_U8:
+        STORE(uint8_t)
+    case ENT_DTYPE_BOOL:
+        value = value != 0;
+        STORE(uint8_t)
+    case ENT_DTYPE_I16:
+    case ENT_DTYPE_U16:
+        STORE(uint16_t)
+    case ENT_DTYPE_I32:
+    case ENT_DTYPE_U32:
+        STORE(uint32_t)
+    case ENT_DTYPE_I64:
+    case ENT_DTYPE_U64:
+        STORE(int64_t)
+    default:
+        return;
     }
 }
 
 /* A conversion of a number outside the type's range is undefined in C, so integers saturate. */
-static int64_t whole_from(double value)
-{
+static int64_t whole_from(double value) {
     if (!(value > -9223372036854775808.0)) return value != value ? 0 : INT64_MIN;
     return value >= 9223372036854775808.0 ? INT64_MAX : (int64_t)value;
 }
 
-void ent_element_set_f64(void *data, uint32_t dtype, uint64_t index, double value)
-{
+void ent_element_set_f64(void *data, uint32_t dtype, uint64_t index, double value) {
     uint16_t half;
     switch (dtype) {
-    case ENT_DTYPE_F32: STORE(float)
-    case ENT_DTYPE_F64: STORE(double)
+    case ENT_DTYPE_F32:
+        STORE(float)
+    case ENT_DTYPE_F64:
+        STORE(double)
     case ENT_DTYPE_F16:
         half = f16_from(value);
         memcpy((char *)data + index * 2, &half, 2);
@@ -165,6 +176,8 @@ void ent_element_set_f64(void *data, uint32_t dtype, uint64_t index, double valu
         half = bf16_from(value);
         memcpy((char *)data + index * 2, &half, 2);
         return;
-    default: ent_element_set_i64(data, dtype, index, whole_from(value)); return;
+    default:
+        ent_element_set_i64(data, dtype, index, whole_from(value));
+        return;
     }
 }

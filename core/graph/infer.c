@@ -1,20 +1,22 @@
-/* Shape inference, the driver: runs each node's rule, checks what it says against what is declared, stores it.
+/* Shape inference, the driver: runs each node's rule, checks what it says against what is declared, stores
+ * it.
  *
- * What a rule derives wins over a declaration, except where both are numbers and differ (an error) and where the size depends
- * on data (the declaration stays, or a symbol is made). So inference may run again after rewrites and gives the same. */
+ * What a rule derives wins over a declaration, except where both are numbers and differ (an error) and where
+ * the size depends on data (the declaration stays, or a symbol is made). So inference may run again after
+ * rewrites and gives the same. */
 #include "core/graph/infer.h"
 
 #include <string.h>
 
 static const ent_infer_rule rules[ENT_OP_COUNT] = {
-#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes) [id] = ent_infer_##name,
+#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes)                     \
+    [id] = ent_infer_##name,
 #include "abi/ent_ops.def"
 };
 
 /* ---- storing ---- */
 
-static ent_status check_extent(const ent_infer *infer, const ent_value *value, const ent_shape *shape)
-{
+static ent_status check_extent(const ent_infer *infer, const ent_value *value, const ent_shape *shape) {
     uint32_t bits = ent_dtype_bits(shape->dtype);
     int64_t bytes = bits > 8 ? bits / 8 : 1;
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -25,22 +27,21 @@ static ent_status check_extent(const ent_infer *infer, const ent_value *value, c
                                   ent_module_dims_text(infer->module, shape->rank, shape->dims));
         /* An empty axis does not excuse the others: strides are products too. */
         if (number > 0 && !ent_mul_i64(bytes, number, &bytes))
-            return ent_infer_fail(infer, "shape.overflow", "output '%s' of shape %s has more bytes than can be counted",
-                                  value->name, ent_module_dims_text(infer->module, shape->rank, shape->dims));
+            return ent_infer_fail(infer, "shape.overflow",
+                                  "output '%s' of shape %s has more bytes than can be counted", value->name,
+                                  ent_module_dims_text(infer->module, shape->rank, shape->dims));
     }
     return NULL;
 }
 
-static ent_status conflict(const ent_infer *infer, uint32_t id, const ent_shape *shape)
-{
+static ent_status conflict(const ent_infer *infer, uint32_t id, const ent_shape *shape) {
     const ent_value *value = ent_module_value(infer->module, id);
-    return ent_infer_fail(infer, "shape.conflict", "output '%s' is declared %s, inference gives %s", value->name,
-                          ent_module_dims_text(infer->module, value->rank, value->dims),
+    return ent_infer_fail(infer, "shape.conflict", "output '%s' is declared %s, inference gives %s",
+                          value->name, ent_module_dims_text(infer->module, value->rank, value->dims),
                           ent_module_dims_text(infer->module, shape->rank, shape->dims));
 }
 
-static ent_status store_shape(const ent_infer *infer, uint32_t id, ent_shape *shape)
-{
+static ent_status store_shape(const ent_infer *infer, uint32_t id, ent_shape *shape) {
     ent_value *value = ent_module_value(infer->module, id);
     bool declared = value->rank != ENT_RANK_UNKNOWN;
     if (shape->rank == ENT_RANK_UNKNOWN) return NULL;
@@ -60,15 +61,15 @@ static ent_status store_shape(const ent_infer *infer, uint32_t id, ent_shape *sh
     return NULL;
 }
 
-static ent_status store(const ent_infer *infer, uint32_t index)
-{
+static ent_status store(const ent_infer *infer, uint32_t index) {
     ent_shape *shape = &infer->out[index];
     uint32_t id = infer->node->outputs[index];
     if (id == ENT_ID_NONE) return NULL;
     ent_value *value = ent_module_value(infer->module, id);
     if (value->dtype && shape->dtype && value->dtype != shape->dtype)
-        return ent_infer_fail(infer, "dtype.conflict", "output '%s' is declared %s, inference gives %s", value->name,
-                              ent_dtype_name((ent_dtype)value->dtype), ent_dtype_name((ent_dtype)shape->dtype));
+        return ent_infer_fail(infer, "dtype.conflict", "output '%s' is declared %s, inference gives %s",
+                              value->name, ent_dtype_name((ent_dtype)value->dtype),
+                              ent_dtype_name((ent_dtype)shape->dtype));
     if (shape->dtype) value->dtype = shape->dtype;
     ENT_TRY(store_shape(infer, id, shape));
     ent_elements *elements = &infer->module->state->elements.items[id];
@@ -79,36 +80,35 @@ static ent_status store(const ent_infer *infer, uint32_t index)
     bool same = elements->items && elements->count == shape->element_count &&
                 memcmp(elements->items, shape->elements, elements->count * sizeof *shape->elements) == 0;
     if (!same)
-        *elements = (ent_elements){shape->element_count, ent_arena_copy(infer->module->arena, shape->elements,
-                                                                        shape->element_count * sizeof *shape->elements)};
+        *elements = (ent_elements){shape->element_count,
+                                   ent_arena_copy(infer->module->arena, shape->elements,
+                                                  shape->element_count * sizeof *shape->elements)};
     return NULL;
 }
 
-static ent_status check_problem(const ent_infer *infer)
-{
+static ent_status check_problem(const ent_infer *infer) {
     const char *problem = infer->module->state->dim_problem;
     if (!problem) return NULL;
     infer->module->state->dim_problem = NULL;
     if (strcmp(problem, "overflow") == 0)
         return ent_infer_fail(infer, "shape.overflow", "a size of an output does not fit in 64 bits");
-    return ent_status_make(infer->module->arena, ENT_ERROR_LIMIT, "shape.nesting", ent_node_place(infer->module, infer->node_id),
-                           "a size of an output has more than %u operands; bind the symbolic sizes first", ENT_MAX_EXPR_WEIGHT);
+    return ent_status_make(
+        infer->module->arena, ENT_ERROR_LIMIT, "shape.nesting", ent_node_place(infer->module, infer->node_id),
+        "a size of an output has more than %u operands; bind the symbolic sizes first", ENT_MAX_EXPR_WEIGHT);
 }
 
 /* ---- nodes and graphs ---- */
 
 static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scratch, uint32_t depth);
 
-static ent_status infer_graph(ent_module *module, uint32_t graph, ent_arena *scratch, uint32_t depth)
-{
+static ent_status infer_graph(ent_module *module, uint32_t graph, ent_arena *scratch, uint32_t depth) {
     uint32_t at = 0, node;
     ent_graph_index_outputs(module, graph);
     while (ent_graph_next(module, graph, &at, &node)) ENT_TRY(infer_node(module, node, scratch, depth));
     return NULL;
 }
 
-static bool inputs_ranked(const ent_infer *infer)
-{
+static bool inputs_ranked(const ent_infer *infer) {
     for (uint32_t i = 0; i < infer->node->input_count; i++) {
         const ent_value *value = ent_infer_input(infer, i);
         if (value && value->rank == ENT_RANK_UNKNOWN) return false;
@@ -117,18 +117,19 @@ static bool inputs_ranked(const ent_infer *infer)
 }
 
 /* Rules index inputs and outputs by the table's arity. */
-static ent_status check_arity(const ent_infer *infer, const ent_op_info *info)
-{
+static ent_status check_arity(const ent_infer *infer, const ent_op_info *info) {
     const ent_node *node = infer->node;
-    bool fits = (int64_t)node->input_count >= info->min_inputs && (int64_t)node->output_count >= info->min_outputs &&
+    bool fits = (int64_t)node->input_count >= info->min_inputs &&
+                (int64_t)node->output_count >= info->min_outputs &&
                 (info->max_inputs < 0 || (int64_t)node->input_count <= info->max_inputs) &&
                 (info->max_outputs < 0 || (int64_t)node->output_count <= info->max_outputs);
     for (int32_t i = 0; fits && i < info->min_inputs; i++) fits = node->inputs[i] != ENT_ID_NONE;
-    return fits ? NULL : ent_infer_fail(infer, "node.arity", "the number of inputs or outputs does not fit the operator");
+    return fits ? NULL
+                : ent_infer_fail(infer, "node.arity",
+                                 "the number of inputs or outputs does not fit the operator");
 }
 
-static ent_status run_rule(ent_infer *infer)
-{
+static ent_status run_rule(ent_infer *infer) {
     const ent_op_info *info = ent_op_info_get(infer->node->op);
     if (!info || !info->name) return ent_infer_fail(infer, "node.operator", "the operator is unknown");
     ENT_TRY(check_arity(infer, info));
@@ -141,16 +142,17 @@ static ent_status run_rule(ent_infer *infer)
     return NULL;
 }
 
-static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scratch, uint32_t depth)
-{
+static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scratch, uint32_t depth) {
     ent_node *n = ent_module_node(module, node);
     ent_infer infer = {module, scratch, node, n, n->attrs, NULL, depth};
     for (uint32_t i = 0; i < n->attrs.count; i++) {
         const ent_attr *attr = &n->attrs.items[i];
         if (attr->type != ENT_ATTR_GRAPH) continue;
         if (depth >= ENT_MAX_NESTING)
-            return ent_infer_fail(&infer, "graph.nesting", "graphs are nested deeper than %u", ENT_MAX_NESTING);
-        if (attr->i <= 0 || attr->i >= module->graphs.count) return ent_infer_fail(&infer, "graph.owner", "a body is missing");
+            return ent_infer_fail(&infer, "graph.nesting", "graphs are nested deeper than %u",
+                                  ENT_MAX_NESTING);
+        if (attr->i <= 0 || attr->i >= module->graphs.count)
+            return ent_infer_fail(&infer, "graph.owner", "a body is missing");
         ENT_TRY(infer_graph(module, (uint32_t)attr->i, scratch, depth + 1));
     }
     ent_arena_mark mark = ent_arena_save(scratch);
@@ -161,14 +163,12 @@ static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scrat
     return status;
 }
 
-ent_status ent_node_infer(ent_module *module, uint32_t node, ent_arena *scratch)
-{
+ent_status ent_node_infer(ent_module *module, uint32_t node, ent_arena *scratch) {
     return infer_node(module, node, scratch, 0);
 }
 
 /* Constants and inputs of all graphs are checked like outputs are. */
-static ent_status check_declared(const ent_module *module)
-{
+static ent_status check_declared(const ent_module *module) {
     for (uint32_t v = 0; v < module->values.count; v++) {
         const ent_value *value = ent_module_value(module, v);
         uint32_t bits = ent_dtype_bits(value->dtype);
@@ -178,23 +178,21 @@ static ent_status check_declared(const ent_module *module)
             if (!ent_module_dim_number(module, value->dims[i], &number) || number == 0) continue;
             if (number < 0 || !ent_mul_i64(bytes, number, &bytes))
                 return ent_status_make(module->arena, ENT_ERROR_MODEL, "shape.overflow", module->name,
-                                       "value '%s' of shape %s has more bytes than can be counted", value->name,
-                                       ent_module_dims_text(module, value->rank, value->dims));
+                                       "value '%s' of shape %s has more bytes than can be counted",
+                                       value->name, ent_module_dims_text(module, value->rank, value->dims));
         }
     }
     return NULL;
 }
 
-ent_status ent_module_infer(ent_module *module, ent_arena *scratch)
-{
+ent_status ent_module_infer(ent_module *module, ent_arena *scratch) {
     ENT_TRY(check_declared(module));
     return infer_graph(module, 0, scratch, 0);
 }
 
 /* ---- control ---- */
 
-static const ent_graph *branch(const ent_infer *infer, const char *name, uint32_t *out)
-{
+static const ent_graph *branch(const ent_infer *infer, const char *name, uint32_t *out) {
     const ent_attr *attr = ent_attrs_find(infer->attrs, name);
     if (!attr || attr->type != ENT_ATTR_GRAPH) return NULL;
     *out = (uint32_t)attr->i;
@@ -202,28 +200,29 @@ static const ent_graph *branch(const ent_infer *infer, const char *name, uint32_
 }
 
 /* Sizes on which the branches agree stay; others depend on the condition. */
-static void join(const ent_infer *infer, uint32_t a, uint32_t b, ent_shape *out)
-{
+static void join(const ent_infer *infer, uint32_t a, uint32_t b, ent_shape *out) {
     const ent_module *module = infer->module;
     const ent_value *x = ent_module_value(module, a), *y = ent_module_value(module, b);
     out->dtype = x->dtype;
     if (x->rank == ENT_RANK_UNKNOWN || x->rank != y->rank) return;
     out->rank = x->rank;
-    for (uint32_t i = 0; i < x->rank; i++) out->dims[i] = x->dims[i] == y->dims[i] ? x->dims[i] : ENT_DIM_UNKNOWN;
+    for (uint32_t i = 0; i < x->rank; i++)
+        out->dims[i] = x->dims[i] == y->dims[i] ? x->dims[i] : ENT_DIM_UNKNOWN;
     ent_elements p = module->state->elements.items[a], q = module->state->elements.items[b];
-    if (!p.items || !q.items || p.count != q.count || memcmp(p.items, q.items, p.count * sizeof *p.items) != 0) return;
+    if (!p.items || !q.items || p.count != q.count ||
+        memcmp(p.items, q.items, p.count * sizeof *p.items) != 0)
+        return;
     out->element_count = p.count;
     out->elements = ent_arena_copy(infer->scratch, p.items, p.count * sizeof *p.items);
 }
 
-ent_status ent_infer_If(ent_infer *infer)
-{
+ent_status ent_infer_If(ent_infer *infer) {
     uint32_t a = 0, b = 0;
     const ent_graph *yes = branch(infer, "then_branch", &a), *no = branch(infer, "else_branch", &b);
     if (!yes || !no) return ent_infer_fail(infer, "control.branch", "If needs then_branch and else_branch");
     if (infer->node->output_count > yes->outputs.count || yes->outputs.count != no->outputs.count)
-        return ent_infer_fail(infer, "control.outputs", "the branches have %u and %u outputs, the node %u", yes->outputs.count,
-                              no->outputs.count, infer->node->output_count);
+        return ent_infer_fail(infer, "control.outputs", "the branches have %u and %u outputs, the node %u",
+                              yes->outputs.count, no->outputs.count, infer->node->output_count);
     const ent_value *condition = ent_infer_input(infer, 0);
     if (condition->dtype && condition->dtype != ENT_DTYPE_BOOL)
         return ent_infer_fail(infer, "dtype.condition", "the condition has type %s, not bool",

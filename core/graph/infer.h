@@ -1,5 +1,5 @@
-/* Shape inference: what the rule files share. A rule reads inputs, writes infer->out and returns an error or NULL; the driver
- * checks and stores. Rules run only when the rank of every input that is there is known. */
+/* Shape inference: what the rule files share. A rule reads inputs, writes infer->out and returns an error or
+ * NULL; the driver checks and stores. Rules run only when the rank of every input that is there is known. */
 #ifndef ENT_GRAPH_INFER_H
 #define ENT_GRAPH_INFER_H
 
@@ -29,7 +29,7 @@ typedef struct ent_infer {
 typedef ent_status (*ent_infer_rule)(ent_infer *infer);
 
 /* One rule per operator of the table: a missing one does not link. */
-#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes)                             \
+#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes)                     \
     ent_status ent_infer_##name(ent_infer *infer);
 #include "abi/ent_ops.def"
 
@@ -51,7 +51,8 @@ bool ent_infer_differ(const ent_infer *infer, ent_dim a, ent_dim b);
 /* The better known of two dims that must be equal. */
 ent_dim ent_infer_same(const ent_infer *infer, ent_dim a, ent_dim b);
 /* Adds a shape to the broadcast result in *rank, dims; false on a mismatch. */
-bool ent_infer_broadcast(const ent_infer *infer, uint32_t *rank, ent_dim *dims, uint32_t other_rank, const ent_dim *other);
+bool ent_infer_broadcast(const ent_infer *infer, uint32_t *rank, ent_dim *dims, uint32_t other_rank,
+                         const ent_dim *other);
 ent_status ent_infer_broadcast_inputs(ent_infer *infer, uint32_t dtype);
 /* Every listed input that is there has the dtype of the first one. */
 ent_status ent_infer_same_dtype(const ent_infer *infer, uint32_t from, uint32_t to);
@@ -59,28 +60,33 @@ ent_status ent_infer_same_dtype(const ent_infer *infer, uint32_t from, uint32_t 
 ent_status ent_infer_check_rank(const ent_infer *infer, uint64_t rank);
 /* Resolves a negative axis; error when outside -rank..rank-1. */
 ent_status ent_infer_axis(const ent_infer *infer, int64_t axis, uint32_t rank, uint32_t *out);
-/* Known elements of a whole-number input (or whole elements of a float one). False: absent or nothing known. */
+/* Known elements of a whole-number input (or whole elements of a float one). False: absent or nothing known.
+ */
 bool ent_infer_elements(const ent_infer *infer, uint32_t index, ent_dim *out, uint32_t *out_count);
 /* The same when all are numbers. */
 bool ent_infer_numbers(const ent_infer *infer, uint32_t index, int64_t *out, uint32_t *out_count);
 /* A set of axes as a mask; error on one out of range or twice. */
-ent_status ent_infer_axes(const ent_infer *infer, const int64_t *axes, uint32_t count, uint32_t rank, uint32_t *out_mask);
+ent_status ent_infer_axes(const ent_infer *infer, const int64_t *axes, uint32_t count, uint32_t rank,
+                          uint32_t *out_mask);
 /* An ints attribute of `count` items; `missing` fills in when absent. */
-ent_status ent_infer_ints(const ent_infer *infer, const char *name, uint32_t count, int64_t missing, int64_t *out);
+ent_status ent_infer_ints(const ent_infer *infer, const char *name, uint32_t count, int64_t missing,
+                          int64_t *out);
 
-/* infer_window.c: strides, dilations and pads of a window over `count` axes, with their defaults. pads: begin and end together. */
+/* infer_window.c: strides, dilations and pads of a window over `count` axes, with their defaults. pads: begin
+ * and end together. */
 typedef struct ent_window {
     int64_t strides[ENT_MAX_RANK], dilations[ENT_MAX_RANK], pads_begin[ENT_MAX_RANK], pads[ENT_MAX_RANK];
     bool same; /* auto_pad SAME_UPPER or SAME_LOWER */
 } ent_window;
 ent_status ent_infer_window_read(const ent_infer *infer, uint32_t count, ent_window *out);
 /* Extent of spatial axis `axis` (0: the first) of the result. */
-ent_status ent_infer_window_extent(const ent_infer *infer, const ent_window *window, uint32_t axis, ent_dim kernel, bool ceil,
-                                   ent_dim *out);
+ent_status ent_infer_window_extent(const ent_infer *infer, const ent_window *window, uint32_t axis,
+                                   ent_dim kernel, bool ceil, ent_dim *out);
 
 /* propagate.c: known elements of output 0, after its shape rule. */
 void ent_infer_propagate(ent_infer *infer);
 /* infer_slice.c: the extent that one axis keeps. */
-ent_dim ent_infer_slice_extent(const ent_infer *infer, ent_dim dim, ent_dim start, ent_dim end, int64_t step, ent_dim *out_start);
+ent_dim ent_infer_slice_extent(const ent_infer *infer, ent_dim dim, ent_dim start, ent_dim end, int64_t step,
+                               ent_dim *out_start);
 
 #endif

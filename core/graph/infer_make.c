@@ -3,15 +3,13 @@
 
 #include <math.h>
 
-static int64_t clamp_index(int64_t at, int64_t rank)
-{
+static int64_t clamp_index(int64_t at, int64_t rank) {
     if (at < 0) at += rank;
     return at < 0 ? 0 : at > rank ? rank : at;
 }
 
 /* Elements: the dims themselves, from start to end. */
-ent_status ent_infer_Shape(ent_infer *infer)
-{
+ent_status ent_infer_Shape(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_shape *out = &infer->out[0];
     int64_t start = clamp_index(ent_attrs_int(infer->attrs, "start", 0), x->rank);
@@ -23,8 +21,7 @@ ent_status ent_infer_Shape(ent_infer *infer)
     return NULL;
 }
 
-ent_status ent_infer_Size(ent_infer *infer)
-{
+ent_status ent_infer_Size(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim size = ent_infer_product(infer, x->dims, x->rank);
     ent_infer_set(infer, 0, ENT_DTYPE_I64, 0, NULL);
@@ -33,8 +30,7 @@ ent_status ent_infer_Size(ent_infer *infer)
     return NULL;
 }
 
-ent_status ent_infer_ConstantOfShape(ent_infer *infer)
-{
+ent_status ent_infer_ConstantOfShape(ent_infer *infer) {
     const ent_attr *value = ent_attrs_find(infer->attrs, "value");
     const ent_value *shape = ent_infer_input(infer, 0);
     uint32_t dtype = value && value->type == ENT_ATTR_TENSOR ? value->tensor->dtype : ENT_DTYPE_F32, rank;
@@ -53,8 +49,7 @@ ent_status ent_infer_ConstantOfShape(ent_infer *infer)
 }
 
 /* max(ceil((limit - start) / delta), 0) */
-static ent_dim range_count(const ent_infer *infer)
-{
+static ent_dim range_count(const ent_infer *infer) {
     ent_module *module = infer->module;
     ent_dim bounds[3][ENT_MAX_ELEMENTS];
     int64_t delta;
@@ -62,7 +57,8 @@ static ent_dim range_count(const ent_infer *infer)
         uint32_t count;
         if (!ent_infer_elements(infer, i, bounds[i], &count) || count != 1) return ENT_DIM_UNKNOWN;
     }
-    if (bounds[2][0] == ENT_DIM_UNKNOWN || !ent_module_dim_number(module, bounds[2][0], &delta)) return ENT_DIM_UNKNOWN;
+    if (bounds[2][0] == ENT_DIM_UNKNOWN || !ent_module_dim_number(module, bounds[2][0], &delta))
+        return ENT_DIM_UNKNOWN;
     if (delta == 0 || delta == INT64_MIN) return ENT_DIM_UNKNOWN;
     uint32_t low = delta > 0 ? 0 : 1;
     ent_dim span = ent_infer_dim(infer, ENT_EXPR_SUB, bounds[1 - low][0], bounds[low][0]);
@@ -70,15 +66,13 @@ static ent_dim range_count(const ent_infer *infer)
     return ent_infer_dim(infer, ENT_EXPR_CEILDIV, span, delta > 0 ? delta : -delta);
 }
 
-static bool range_of_constants(const ent_infer *infer, double *out)
-{
+static bool range_of_constants(const ent_infer *infer, double *out) {
     for (uint32_t i = 0; i < 3; i++)
         if (!ent_value_scalar(infer->module, infer->node->inputs[i], &out[i])) return false;
     return true;
 }
 
-ent_status ent_infer_Range(ent_infer *infer)
-{
+ent_status ent_infer_Range(ent_infer *infer) {
     uint32_t dtype = ent_infer_input(infer, 0)->dtype;
     double bounds[3];
     ENT_TRY(ent_infer_same_dtype(infer, 0, 3));
@@ -86,7 +80,8 @@ ent_status ent_infer_Range(ent_infer *infer)
     if (ent_dtype_is_float(dtype) && range_of_constants(infer, bounds)) {
         double steps = ceil((bounds[1] - bounds[0]) / bounds[2]);
         if (!(bounds[2] < 0 || bounds[2] > 0) || !(steps < 9e15))
-            return ent_infer_fail(infer, "shape.range", "the range from %g to %g by %g has no end", bounds[0], bounds[1], bounds[2]);
+            return ent_infer_fail(infer, "shape.range", "the range from %g to %g by %g has no end", bounds[0],
+                                  bounds[1], bounds[2]);
         count = steps > 0 ? (int64_t)steps : 0;
     } else if (!ent_dtype_is_float(dtype)) {
         count = range_count(infer);
@@ -95,8 +90,7 @@ ent_status ent_infer_Range(ent_infer *infer)
     return NULL;
 }
 
-ent_status ent_infer_NonZero(ent_infer *infer)
-{
+ent_status ent_infer_NonZero(ent_infer *infer) {
     ent_dim dims[2] = {ent_infer_input(infer, 0)->rank, ENT_DIM_UNKNOWN};
     ent_infer_set(infer, 0, ENT_DTYPE_I64, 2, dims);
     return NULL;

@@ -3,23 +3,20 @@
 
 #include <string.h>
 
-static void set_unknown(ent_infer *infer, uint32_t dtype, uint32_t rank)
-{
+static void set_unknown(ent_infer *infer, uint32_t dtype, uint32_t rank) {
     ent_dim dims[ENT_MAX_RANK];
     for (uint32_t i = 0; i < ENT_MAX_RANK; i++) dims[i] = ENT_DIM_UNKNOWN;
     ent_infer_set(infer, 0, dtype, rank, dims);
 }
 
 /* Number of elements of a vector input, when that is a number. */
-static bool vector_length(const ent_infer *infer, uint32_t index, int64_t *out)
-{
+static bool vector_length(const ent_infer *infer, uint32_t index, int64_t *out) {
     const ent_value *value = ent_infer_input(infer, index);
     return value && value->rank == 1 && ent_module_dim_number(infer->module, value->dims[0], out);
 }
 
 /* An output whose shape is a vector input of which only the length may be known. */
-static ent_status shape_of_unknown(ent_infer *infer, uint32_t index, uint32_t dtype)
-{
+static ent_status shape_of_unknown(ent_infer *infer, uint32_t index, uint32_t dtype) {
     int64_t length;
     infer->out[0].dtype = dtype;
     if (!vector_length(infer, index, &length)) return NULL;
@@ -30,16 +27,14 @@ static ent_status shape_of_unknown(ent_infer *infer, uint32_t index, uint32_t dt
 
 /* ---- Reshape ---- */
 
-static ent_status reshape_error(const ent_infer *infer, uint32_t rank, const ent_dim *dims)
-{
+static ent_status reshape_error(const ent_infer *infer, uint32_t rank, const ent_dim *dims) {
     return ent_infer_fail(infer, "shape.reshape", "%s cannot be reshaped to %s", ent_infer_text(infer, 0),
                           ent_module_dims_text(infer->module, rank, dims));
 }
 
-/* The one open size, from the number of elements. Sizes that were copied from the same place are left out of the division, so
- * that symbols cancel even where a product would not. */
-static ent_status fill_open(const ent_infer *infer, uint32_t rank, ent_dim *dims, uint32_t open, bool sure)
-{
+/* The one open size, from the number of elements. Sizes that were copied from the same place are left out of
+ * the division, so that symbols cancel even where a product would not. */
+static ent_status fill_open(const ent_infer *infer, uint32_t rank, ent_dim *dims, uint32_t open, bool sure) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim total = ent_infer_product(infer, x->dims, x->rank), others = 1;
     int64_t a, b;
@@ -48,24 +43,25 @@ static ent_status fill_open(const ent_infer *infer, uint32_t rank, ent_dim *dims
     dims[open] = ENT_DIM_UNKNOWN;
     if (total == ENT_DIM_UNKNOWN || others == ENT_DIM_UNKNOWN) return NULL;
     if (others != 0 && ent_module_dim_divide(infer->module, total, others, &dims[open])) return NULL;
-    bool numbers = ent_module_dim_number(infer->module, total, &a) && ent_module_dim_number(infer->module, others, &b);
+    bool numbers =
+        ent_module_dim_number(infer->module, total, &a) && ent_module_dim_number(infer->module, others, &b);
     if (numbers && sure) {
-        if (others == 0 && total == 0) dims[open] = 0;
-        else return reshape_error(infer, rank, dims);
+        if (others == 0 && total == 0)
+            dims[open] = 0;
+        else
+            return reshape_error(infer, rank, dims);
     }
     if (!numbers && sure) dims[open] = ent_infer_dim(infer, ENT_EXPR_FLOORDIV, total, others);
     return NULL;
 }
 
-static ent_status check_count(const ent_infer *infer, uint32_t rank, const ent_dim *dims)
-{
+static ent_status check_count(const ent_infer *infer, uint32_t rank, const ent_dim *dims) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim before = ent_infer_product(infer, x->dims, x->rank), after = ent_infer_product(infer, dims, rank);
     return ent_infer_differ(infer, before, after) ? reshape_error(infer, rank, dims) : NULL;
 }
 
-ent_status ent_infer_Reshape(ent_infer *infer)
-{
+ent_status ent_infer_Reshape(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim dims[ENT_MAX_ELEMENTS];
     uint32_t rank, open = ENT_ID_NONE, unknown = 0, minus = 0, last_unknown = 0;
@@ -85,29 +81,33 @@ ent_status ent_infer_Reshape(ent_infer *infer)
             dims[i] = x->dims[i];
         }
     }
-    if (minus && unknown) dims[open] = ENT_DIM_UNKNOWN;
-    else if (minus) ENT_TRY(fill_open(infer, rank, dims, open, true));
-    else if (unknown == 1) ENT_TRY(fill_open(infer, rank, dims, last_unknown, false));
-    else if (!unknown) ENT_TRY(check_count(infer, rank, dims));
+    if (minus && unknown)
+        dims[open] = ENT_DIM_UNKNOWN;
+    else if (minus)
+        ENT_TRY(fill_open(infer, rank, dims, open, true));
+    else if (unknown == 1)
+        ENT_TRY(fill_open(infer, rank, dims, last_unknown, false));
+    else if (!unknown)
+        ENT_TRY(check_count(infer, rank, dims));
     ent_infer_set(infer, 0, x->dtype, rank, dims);
     return NULL;
 }
 
-ent_status ent_infer_Flatten(ent_infer *infer)
-{
+ent_status ent_infer_Flatten(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     int64_t axis = ent_attrs_int(infer->attrs, "axis", 1);
     if (axis < 0) axis += x->rank;
     if (axis < 0 || axis > x->rank)
-        return ent_infer_fail(infer, "shape.axis", "axis %lld is outside input %s", (long long)axis, ent_infer_text(infer, 0));
-    ent_dim dims[2] = {ent_infer_product(infer, x->dims, (uint32_t)axis),
-                       ent_infer_product(infer, x->dims + axis, x->rank - (uint32_t)axis)};
+        return ent_infer_fail(infer, "shape.axis", "axis %lld is outside input %s", (long long)axis,
+                              ent_infer_text(infer, 0));
+    ent_dim dims[2];
+    dims[0] = ent_infer_product(infer, x->dims, (uint32_t)axis);
+    dims[1] = ent_infer_product(infer, x->dims + axis, x->rank - (uint32_t)axis);
     ent_infer_set(infer, 0, x->dtype, 2, dims);
     return NULL;
 }
 
-ent_status ent_infer_Squeeze(ent_infer *infer)
-{
+ent_status ent_infer_Squeeze(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0), *axes = ent_infer_input(infer, 1);
     int64_t numbers[ENT_MAX_ELEMENTS];
     uint32_t count = 0, mask = 0, rank = 0;
@@ -120,15 +120,15 @@ ent_status ent_infer_Squeeze(ent_infer *infer)
     for (uint32_t i = 0; i < x->rank; i++) {
         bool listed = axes ? (mask & 1u << i) != 0 : x->dims[i] == 1;
         if (listed && ent_infer_differ(infer, x->dims[i], 1))
-            return ent_infer_fail(infer, "shape.squeeze", "axis %u of %s is not 1", i, ent_infer_text(infer, 0));
+            return ent_infer_fail(infer, "shape.squeeze", "axis %u of %s is not 1", i,
+                                  ent_infer_text(infer, 0));
         if (!listed) dims[rank++] = x->dims[i];
     }
     ent_infer_set(infer, 0, x->dtype, rank, dims);
     return NULL;
 }
 
-ent_status ent_infer_Unsqueeze(ent_infer *infer)
-{
+ent_status ent_infer_Unsqueeze(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     int64_t numbers[ENT_MAX_ELEMENTS], length;
     uint32_t count, mask, from = 0;
@@ -148,8 +148,7 @@ ent_status ent_infer_Unsqueeze(ent_infer *infer)
     return NULL;
 }
 
-ent_status ent_infer_Transpose(ent_infer *infer)
-{
+ent_status ent_infer_Transpose(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     const ent_attr *perm = ent_attrs_find(infer->attrs, "perm");
     int64_t order[ENT_MAX_RANK];
@@ -163,8 +162,7 @@ ent_status ent_infer_Transpose(ent_infer *infer)
     return NULL;
 }
 
-ent_status ent_infer_Concat(ent_infer *infer)
-{
+ent_status ent_infer_Concat(ent_infer *infer) {
     const ent_value *first = ent_infer_input(infer, 0);
     const ent_attr *attr = ent_attrs_find(infer->attrs, "axis");
     ent_dim dims[ENT_MAX_RANK];
@@ -182,7 +180,8 @@ ent_status ent_infer_Concat(ent_infer *infer)
             dims[k] = ent_infer_same(infer, dims[k], x->dims[k]);
         }
         if (!fits)
-            return ent_infer_fail(infer, "shape.concat", "input 0 %s and input %u %s do not fit along axis %u",
+            return ent_infer_fail(infer, "shape.concat",
+                                  "input 0 %s and input %u %s do not fit along axis %u",
                                   ent_infer_text(infer, 0), i, ent_infer_text(infer, i), axis);
         dims[axis] = ent_infer_dim(infer, ENT_EXPR_ADD, dims[axis], x->dims[axis]);
     }
@@ -192,8 +191,7 @@ ent_status ent_infer_Concat(ent_infer *infer)
 
 /* ---- Split ---- */
 
-static ent_status split_by_sizes(ent_infer *infer, uint32_t axis)
-{
+static ent_status split_by_sizes(ent_infer *infer, uint32_t axis) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim sizes[ENT_MAX_ELEMENTS], dims[ENT_MAX_RANK], sum = 0;
     uint32_t count = infer->node->output_count, known;
@@ -203,7 +201,8 @@ static ent_status split_by_sizes(ent_infer *infer, uint32_t axis)
         return ent_infer_fail(infer, "shape.split", "%u sizes were given for %u outputs", known, count);
     for (uint32_t i = 0; have && i < count; i++) sum = ent_infer_dim(infer, ENT_EXPR_ADD, sum, sizes[i]);
     if (have && ent_infer_differ(infer, sum, x->dims[axis]))
-        return ent_infer_fail(infer, "shape.split", "the sizes do not add up to axis %u of %s", axis, ent_infer_text(infer, 0));
+        return ent_infer_fail(infer, "shape.split", "the sizes do not add up to axis %u of %s", axis,
+                              ent_infer_text(infer, 0));
     for (uint32_t i = 0; i < count; i++) {
         dims[axis] = have ? sizes[i] : ENT_DIM_UNKNOWN;
         ent_infer_set(infer, i, x->dtype, x->rank, dims);
@@ -212,8 +211,7 @@ static ent_status split_by_sizes(ent_infer *infer, uint32_t axis)
 }
 
 /* Equal parts, rounded up; the last one takes what is left. */
-ent_status ent_infer_Split(ent_infer *infer)
-{
+ent_status ent_infer_Split(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     uint32_t axis, count = infer->node->output_count;
     ent_dim dims[ENT_MAX_RANK];
@@ -233,8 +231,7 @@ ent_status ent_infer_Split(ent_infer *infer)
 
 /* ---- repetition and padding ---- */
 
-ent_status ent_infer_Expand(ent_infer *infer)
-{
+ent_status ent_infer_Expand(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim dims[ENT_MAX_ELEMENTS];
     uint32_t count, rank = x->rank;
@@ -250,14 +247,13 @@ ent_status ent_infer_Expand(ent_infer *infer)
     ENT_TRY(ent_infer_check_rank(infer, count));
     memcpy(result, x->dims, sizeof result);
     if (!ent_infer_broadcast(infer, &rank, result, count, dims))
-        return ent_infer_fail(infer, "shape.broadcast", "%s cannot be expanded to %s", ent_infer_text(infer, 0),
-                              ent_module_dims_text(infer->module, count, dims));
+        return ent_infer_fail(infer, "shape.broadcast", "%s cannot be expanded to %s",
+                              ent_infer_text(infer, 0), ent_module_dims_text(infer->module, count, dims));
     ent_infer_set(infer, 0, x->dtype, rank, result);
     return NULL;
 }
 
-ent_status ent_infer_Tile(ent_infer *infer)
-{
+ent_status ent_infer_Tile(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim repeats[ENT_MAX_ELEMENTS];
     uint32_t count;
@@ -266,14 +262,15 @@ ent_status ent_infer_Tile(ent_infer *infer)
         return NULL;
     }
     if (count != x->rank)
-        return ent_infer_fail(infer, "shape.tile", "%u repeats were given for input %s", count, ent_infer_text(infer, 0));
-    for (uint32_t i = 0; i < count; i++) repeats[i] = ent_infer_dim(infer, ENT_EXPR_MUL, x->dims[i], repeats[i]);
+        return ent_infer_fail(infer, "shape.tile", "%u repeats were given for input %s", count,
+                              ent_infer_text(infer, 0));
+    for (uint32_t i = 0; i < count; i++)
+        repeats[i] = ent_infer_dim(infer, ENT_EXPR_MUL, x->dims[i], repeats[i]);
     ent_infer_set(infer, 0, x->dtype, x->rank, repeats);
     return NULL;
 }
 
-ent_status ent_infer_Pad(ent_infer *infer)
-{
+ent_status ent_infer_Pad(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim pads[ENT_MAX_ELEMENTS], dims[ENT_MAX_RANK];
     int64_t axes[ENT_MAX_ELEMENTS];
@@ -287,11 +284,13 @@ ent_status ent_infer_Pad(ent_infer *infer)
     }
     ENT_TRY(ent_infer_axes(infer, axes, axis_count, x->rank, &mask));
     if (count != 2 * axis_count)
-        return ent_infer_fail(infer, "shape.pad", "%u pads were given for %u axes of %s", count, axis_count, ent_infer_text(infer, 0));
+        return ent_infer_fail(infer, "shape.pad", "%u pads were given for %u axes of %s", count, axis_count,
+                              ent_infer_text(infer, 0));
     memcpy(dims, x->dims, sizeof dims);
     for (uint32_t i = 0; i < axis_count; i++) {
         ent_dim *dim = &dims[axes[i] < 0 ? axes[i] + x->rank : axes[i]];
-        *dim = ent_infer_dim(infer, ENT_EXPR_ADD, *dim, ent_infer_dim(infer, ENT_EXPR_ADD, pads[i], pads[i + axis_count]));
+        *dim = ent_infer_dim(infer, ENT_EXPR_ADD, *dim,
+                             ent_infer_dim(infer, ENT_EXPR_ADD, pads[i], pads[i + axis_count]));
     }
     ent_infer_set(infer, 0, x->dtype, x->rank, dims);
     return NULL;
@@ -299,40 +298,37 @@ ent_status ent_infer_Pad(ent_infer *infer)
 
 /* ---- blocks of space and depth ---- */
 
-static ent_status check_blocks(ent_infer *infer, int64_t *out)
-{
+static ent_status check_blocks(ent_infer *infer, int64_t *out) {
     int64_t block = ent_attrs_int(infer->attrs, "blocksize", 0);
     *out = block;
     if (ent_infer_input(infer, 0)->rank != 4 || block <= 0 || block > 1 << 20)
-        return ent_infer_fail(infer, "shape.blocks", "input %s needs rank 4 and a blocksize above 0, not %lld",
+        return ent_infer_fail(infer, "shape.blocks",
+                              "input %s needs rank 4 and a blocksize above 0, not %lld",
                               ent_infer_text(infer, 0), (long long)block);
     return NULL;
 }
 
-static ent_status divided(ent_infer *infer, ent_dim dim, int64_t by, ent_dim *out)
-{
+static ent_status divided(ent_infer *infer, ent_dim dim, int64_t by, ent_dim *out) {
     int64_t number;
     if (ent_module_dim_number(infer->module, dim, &number) && number % by != 0)
-        return ent_infer_fail(infer, "shape.blocks", "a size of input %s is no multiple of %lld", ent_infer_text(infer, 0),
-                              (long long)by);
+        return ent_infer_fail(infer, "shape.blocks", "a size of input %s is no multiple of %lld",
+                              ent_infer_text(infer, 0), (long long)by);
     *out = ent_infer_dim(infer, ENT_EXPR_FLOORDIV, dim, by);
     return NULL;
 }
 
-ent_status ent_infer_DepthToSpace(ent_infer *infer)
-{
+ent_status ent_infer_DepthToSpace(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     int64_t block;
     ENT_TRY(check_blocks(infer, &block));
-    ent_dim dims[4] = {x->dims[0], 0, ent_infer_dim(infer, ENT_EXPR_MUL, x->dims[2], block),
-                       ent_infer_dim(infer, ENT_EXPR_MUL, x->dims[3], block)};
+    ent_dim dims[4] = {x->dims[0], 0, 0, 0};
+    for (uint32_t i = 2; i < 4; i++) dims[i] = ent_infer_dim(infer, ENT_EXPR_MUL, x->dims[i], block);
     ENT_TRY(divided(infer, x->dims[1], block * block, &dims[1]));
     ent_infer_set(infer, 0, x->dtype, 4, dims);
     return NULL;
 }
 
-ent_status ent_infer_SpaceToDepth(ent_infer *infer)
-{
+ent_status ent_infer_SpaceToDepth(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     int64_t block;
     ENT_TRY(check_blocks(infer, &block));

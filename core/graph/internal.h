@@ -1,4 +1,5 @@
-/* What the files of this folder share: the private state of a module. Nobody outside core/graph includes this. */
+/* What the files of this folder share: the private state of a module. Nobody outside core/graph includes
+ * this. */
 #ifndef ENT_GRAPH_INTERNAL_H
 #define ENT_GRAPH_INTERNAL_H
 
@@ -11,7 +12,8 @@
 #define ENT_MAX_NESTING 64u
 #define ENT_MAX_EXPR_WEIGHT 512u
 
-/* Known elements of a small integer value (shape arithmetic), as dims; a negative number is a CONST expression. */
+/* Known elements of a small integer value (shape arithmetic), as dims; a negative number is a CONST
+ * expression. */
 typedef struct ent_elements {
     uint32_t count;
     const ent_dim *items;
@@ -36,7 +38,7 @@ typedef struct ent_expr_info {
 
 struct ent_module_state {
     ent_map *value_names, *node_names, *graph_names, *symbol_names; /* name -> id */
-    ent_map *fresh; /* name stem -> next number to try */
+    ent_map *fresh;                                                 /* name stem -> next number to try */
     uint32_t *expr_table; /* open addressing: 1 + expression index */
     uint32_t expr_table_size;
     ENT_ARRAY(ent_expr_info) expr_infos;
@@ -46,8 +48,8 @@ struct ent_module_state {
     ENT_ARRAY(ent_order) node_order;
     ENT_ARRAY(ent_order) graph_order;
     ENT_ARRAY(uint32_t) indexed_outputs; /* per graph: how many outputs are entered among the uses */
-    ENT_ARRAY(uint32_t) node_marks;  /* per node: local index while a graph is sorted */
-    ENT_ARRAY(uint32_t) graph_marks; /* per graph: the last walk that visited it */
+    ENT_ARRAY(uint32_t) node_marks;      /* per node: local index while a graph is sorted */
+    ENT_ARRAY(uint32_t) graph_marks;     /* per graph: the last walk that visited it */
     uint32_t walk;
     ENT_ARRAY(ent_elements) elements; /* per value */
 };

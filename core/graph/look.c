@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-bool ent_graph_next(const ent_module *module, uint32_t graph, uint32_t *at, uint32_t *out_node)
-{
+bool ent_graph_next(const ent_module *module, uint32_t graph, uint32_t *at, uint32_t *out_node) {
     const ent_order *nodes = module->state->node_order.items;
     uint32_t node = *at == 0 ? module->state->graph_order.items[graph].next : nodes[*at - 1].next;
     while (node != ENT_ID_NONE && module->nodes.items[node].dead) node = nodes[node].next;
@@ -14,8 +13,8 @@ bool ent_graph_next(const ent_module *module, uint32_t graph, uint32_t *at, uint
     return true;
 }
 
-bool ent_value_next_use(const ent_module *module, uint32_t value, uint32_t *at, uint32_t *out_node, uint32_t *out_input)
-{
+bool ent_value_next_use(const ent_module *module, uint32_t value, uint32_t *at, uint32_t *out_node,
+                        uint32_t *out_input) {
     const struct ent_module_state *state = module->state;
     uint32_t next = *at == 0 ? state->use_heads.items[value] : state->uses.items[*at - 1].next;
     while (next) {
@@ -31,8 +30,7 @@ bool ent_value_next_use(const ent_module *module, uint32_t value, uint32_t *at, 
     return false;
 }
 
-bool ent_value_is_output(const ent_module *module, uint32_t value)
-{
+bool ent_value_is_output(const ent_module *module, uint32_t value) {
     const struct ent_module_state *state = module->state;
     for (uint32_t at = state->use_heads.items[value]; at; at = state->uses.items[at - 1].next) {
         const ent_use *use = &state->uses.items[at - 1];
@@ -41,8 +39,7 @@ bool ent_value_is_output(const ent_module *module, uint32_t value)
     return false;
 }
 
-ent_uses ent_module_uses(const ent_module *module, ent_arena *arena)
-{
+ent_uses ent_module_uses(const ent_module *module, ent_arena *arena) {
     uint32_t values = module->values.count;
     uint32_t *offsets = ent_arena_alloc(arena, ((size_t)values + 1) * sizeof *offsets);
     uint8_t *is_output = ent_arena_alloc(arena, values);
@@ -67,8 +64,7 @@ ent_uses ent_module_uses(const ent_module *module, ent_arena *arena)
     return (ent_uses){offsets, users, is_output};
 }
 
-static int64_t tensor_elements(const ent_tensor *tensor)
-{
+static int64_t tensor_elements(const ent_tensor *tensor) {
     int64_t count = 1;
     for (uint32_t i = 0; i < tensor->rank; i++)
         if (!ent_mul_i64(count, tensor->dims[i], &count)) return -1;
@@ -76,29 +72,29 @@ static int64_t tensor_elements(const ent_tensor *tensor)
 }
 
 /* The constant's tensor if its bytes really hold its elements. */
-static const ent_tensor *readable(const ent_module *module, uint32_t value, int64_t *out_count)
-{
+static const ent_tensor *readable(const ent_module *module, uint32_t value, int64_t *out_count) {
     if (value >= module->values.count || !module->values.items[value].constant) return NULL;
     const ent_tensor *tensor = &module->values.items[value].constant->tensor;
     uint64_t size;
     if (!ent_element_is_numeric(tensor->dtype)) return NULL;
-    if (!ent_tensor_size_bytes(tensor->dtype, tensor->rank, tensor->dims, &size) || size > tensor->size_bytes) return NULL;
+    if (!ent_tensor_size_bytes(tensor->dtype, tensor->rank, tensor->dims, &size) || size > tensor->size_bytes)
+        return NULL;
     *out_count = tensor_elements(tensor);
     return *out_count < 0 ? NULL : tensor;
 }
 
-bool ent_value_i64s(const ent_module *module, uint32_t value, int64_t *out, uint32_t room, uint32_t *out_count)
-{
+bool ent_value_i64s(const ent_module *module, uint32_t value, int64_t *out, uint32_t room,
+                    uint32_t *out_count) {
     int64_t count = 0;
     const ent_tensor *tensor = readable(module, value, &count);
     if (!tensor || !ent_dtype_is_integer(tensor->dtype) || count > room) return false;
-    for (int64_t i = 0; i < count; i++) out[i] = ent_element_get_i64(tensor->data, tensor->dtype, (uint64_t)i);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = ent_element_get_i64(tensor->data, tensor->dtype, (uint64_t)i);
     *out_count = (uint32_t)count;
     return true;
 }
 
-bool ent_value_scalar(const ent_module *module, uint32_t value, double *out)
-{
+bool ent_value_scalar(const ent_module *module, uint32_t value, double *out) {
     int64_t count = 0;
     const ent_tensor *tensor = readable(module, value, &count);
     if (!tensor || count != 1) return false;
@@ -106,8 +102,7 @@ bool ent_value_scalar(const ent_module *module, uint32_t value, double *out)
     return true;
 }
 
-bool ent_value_static(const ent_module *module, uint32_t value)
-{
+bool ent_value_static(const ent_module *module, uint32_t value) {
     const ent_value *v = ent_module_value(module, value);
     if (v->rank == ENT_RANK_UNKNOWN) return false;
     for (uint32_t i = 0; i < v->rank; i++)
@@ -115,8 +110,7 @@ bool ent_value_static(const ent_module *module, uint32_t value)
     return true;
 }
 
-int64_t ent_value_elements(const ent_module *module, uint32_t value)
-{
+int64_t ent_value_elements(const ent_module *module, uint32_t value) {
     const ent_value *v = ent_module_value(module, value);
     int64_t count = 1;
     if (!ent_value_static(module, value)) return -1;
@@ -125,9 +119,9 @@ int64_t ent_value_elements(const ent_module *module, uint32_t value)
     return count;
 }
 
-const char *ent_node_place(const ent_module *module, uint32_t node)
-{
+const char *ent_node_place(const ent_module *module, uint32_t node) {
     const ent_node *n = ent_module_node(module, node);
     const ent_op_info *info = ent_op_info_get(n->op);
-    return ent_arena_format(module->arena, "%s: node '%s' (%s)", module->name, n->name, info ? info->name : "unknown");
+    return ent_arena_format(module->arena, "%s: node '%s' (%s)", module->name, n->name,
+                            info ? info->name : "unknown");
 }

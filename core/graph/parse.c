@@ -1,35 +1,31 @@
-/* Text form, read: modules, graphs, nodes and overlays. Names may be used before they are defined, so that a list out of order
- * reads too and the verifier can say so; they are resolved at the end. */
+/* Text form, read: modules, graphs, nodes and overlays. Names may be used before they are defined, so that a
+ * list out of order reads too and the verifier can say so; they are resolved at the end. */
 #include "core/graph/parse.h"
 
 #include <string.h>
 
 typedef ENT_ARRAY(uint32_t) id_list;
 
-static ent_status add_fixup(ent_parser *parser, ent_parse_fixups *fixups, uint32_t owner, uint32_t slot)
-{
+static ent_status add_fixup(ent_parser *parser, ent_parse_fixups *fixups, uint32_t owner, uint32_t slot) {
     ent_parse_fixup fixup = {NULL, owner, slot, parser->scan.line};
     ENT_TRY(ent_parse_name(parser, &fixup.name));
     ent_array_push(parser->module->arena, fixups, fixup);
     return NULL;
 }
 
-static ent_status fixup_error(ent_parser *parser, const ent_parse_fixup *fixup, const char *what)
-{
+static ent_status fixup_error(ent_parser *parser, const ent_parse_fixup *fixup, const char *what) {
     parser->scan.line = fixup->line;
     return ent_scan_error(&parser->scan, "%s '%s' is not defined", what, fixup->name);
 }
 
 /* A name that must be new. */
-static ent_status check_new(ent_parser *parser, const ent_map *map, const char *name, const char *what)
-{
+static ent_status check_new(ent_parser *parser, const ent_map *map, const char *name, const char *what) {
     if (name[0] && !ent_map_find(map, name, NULL)) return NULL;
     return ent_scan_error(&parser->scan, "%s '%s' is defined twice or has no name", what, name);
 }
 
 /* %name or %name: type; `_` gives NONE. */
-static ent_status parse_definition(ent_parser *parser, uint32_t graph, uint32_t *out)
-{
+static ent_status parse_definition(ent_parser *parser, uint32_t graph, uint32_t *out) {
     ent_scan *scan = &parser->scan;
     const char *name;
     uint32_t dtype = ENT_DTYPE_NONE, rank = ENT_RANK_UNKNOWN;
@@ -44,8 +40,7 @@ static ent_status parse_definition(ent_parser *parser, uint32_t graph, uint32_t 
     return NULL;
 }
 
-static ent_status parse_constant(ent_parser *parser, uint32_t value)
-{
+static ent_status parse_constant(ent_parser *parser, uint32_t value) {
     ent_module *module = parser->module;
     ent_constant *constant = ent_arena_alloc(module->arena, sizeof *constant);
     ent_tensor *tensor = &constant->tensor;
@@ -60,8 +55,7 @@ static ent_status parse_constant(ent_parser *parser, uint32_t value)
     return NULL;
 }
 
-static uint32_t find_op(const char *name)
-{
+static uint32_t find_op(const char *name) {
     for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
         const ent_op_info *info = ent_op_info_get(op);
         if (info->name && strcmp(info->name, name) == 0) return op;
@@ -69,8 +63,7 @@ static uint32_t find_op(const char *name)
     return ENT_OP_NONE;
 }
 
-static ent_status parse_op(ent_parser *parser, uint32_t *out)
-{
+static ent_status parse_op(ent_parser *parser, uint32_t *out) {
     const char *word = ent_scan_word(&parser->scan);
     if (!word) return ent_scan_error(&parser->scan, "expected an operator");
     *out = find_op(word);
@@ -78,8 +71,7 @@ static ent_status parse_op(ent_parser *parser, uint32_t *out)
 }
 
 /* (%a, _, %b) of the next node. */
-static ent_status parse_inputs(ent_parser *parser, uint32_t node, uint32_t *out_count)
-{
+static ent_status parse_inputs(ent_parser *parser, uint32_t node, uint32_t *out_count) {
     ent_scan *scan = &parser->scan;
     *out_count = 0;
     ENT_TRY(ent_scan_expect(scan, "("));
@@ -94,8 +86,7 @@ static ent_status parse_inputs(ent_parser *parser, uint32_t node, uint32_t *out_
     return ent_scan_expect(scan, ")");
 }
 
-static ent_status parse_origins(ent_parser *parser, id_list *out)
-{
+static ent_status parse_origins(ent_parser *parser, id_list *out) {
     ent_scan *scan = &parser->scan;
     if (!ent_scan_accept(scan, "origins")) return NULL;
     ENT_TRY(ent_scan_expect(scan, "["));
@@ -109,8 +100,7 @@ static ent_status parse_origins(ent_parser *parser, id_list *out)
     return ent_scan_expect(scan, "]");
 }
 
-static ent_status parse_node(ent_parser *parser, uint32_t graph, const id_list *outputs)
-{
+static ent_status parse_node(ent_parser *parser, uint32_t graph, const id_list *outputs) {
     ent_module *module = parser->module;
     uint32_t node = module->nodes.count;
     ent_node_spec spec = {.outputs = outputs->items, .output_count = outputs->count};
@@ -134,8 +124,7 @@ static ent_status parse_node(ent_parser *parser, uint32_t graph, const id_list *
     return NULL;
 }
 
-static ent_status parse_statement(ent_parser *parser, uint32_t graph)
-{
+static ent_status parse_statement(ent_parser *parser, uint32_t graph) {
     id_list outputs = {0};
     do {
         uint32_t value;
@@ -149,8 +138,7 @@ static ent_status parse_statement(ent_parser *parser, uint32_t graph)
     return parse_constant(parser, outputs.items[0]);
 }
 
-static ent_status parse_graph_head(ent_parser *parser, uint32_t graph)
-{
+static ent_status parse_graph_head(ent_parser *parser, uint32_t graph) {
     ent_scan *scan = &parser->scan;
     ENT_TRY(ent_scan_expect(scan, "("));
     if (!ent_scan_accept(scan, ")")) {
@@ -173,8 +161,7 @@ static ent_status parse_graph_head(ent_parser *parser, uint32_t graph)
     return ent_scan_expect(scan, ")");
 }
 
-static ent_status parse_graph(ent_parser *parser, bool first)
-{
+static ent_status parse_graph(ent_parser *parser, bool first) {
     ent_module *module = parser->module;
     ent_scan *scan = &parser->scan;
     const char *name;
@@ -196,8 +183,7 @@ static ent_status parse_graph(ent_parser *parser, bool first)
 
 /* ---- overlays ---- */
 
-static ent_status parse_value_list(ent_parser *parser, id_list *out)
-{
+static ent_status parse_value_list(ent_parser *parser, id_list *out) {
     ent_scan *scan = &parser->scan;
     ENT_TRY(ent_scan_expect(scan, "("));
     if (ent_scan_accept(scan, ")")) return NULL;
@@ -215,8 +201,7 @@ static ent_status parse_value_list(ent_parser *parser, id_list *out)
     return ent_scan_expect(scan, ")");
 }
 
-static ent_status parse_overlay_nodes(ent_parser *parser, id_list *out)
-{
+static ent_status parse_overlay_nodes(ent_parser *parser, id_list *out) {
     ent_scan *scan = &parser->scan;
     ENT_TRY(ent_scan_expect(scan, "nodes"));
     ENT_TRY(ent_scan_expect(scan, "["));
@@ -232,8 +217,7 @@ static ent_status parse_overlay_nodes(ent_parser *parser, id_list *out)
     return ent_scan_expect(scan, "]");
 }
 
-static ent_status parse_overlay(ent_parser *parser)
-{
+static ent_status parse_overlay(ent_parser *parser) {
     ent_scan *scan = &parser->scan;
     ent_overlay overlay = {0};
     id_list inputs = {0}, outputs = {0}, nodes = {0};
@@ -266,8 +250,7 @@ static ent_status parse_overlay(ent_parser *parser)
 
 /* ---- the module ---- */
 
-static ent_status parse_symbol(ent_parser *parser)
-{
+static ent_status parse_symbol(ent_parser *parser) {
     ent_scan *scan = &parser->scan;
     const char *name;
     int64_t min = 0, max = INT64_MAX;
@@ -280,27 +263,29 @@ static ent_status parse_symbol(ent_parser *parser)
     return NULL;
 }
 
-static ent_status resolve_values(ent_parser *parser, const ent_parse_fixups *fixups, bool outputs)
-{
+static ent_status resolve_values(ent_parser *parser, const ent_parse_fixups *fixups, bool outputs) {
     ent_module *module = parser->module;
     for (uint32_t i = 0; i < fixups->count; i++) {
         const ent_parse_fixup *fixup = &fixups->items[i];
         uint64_t value;
-        if (!ent_map_find(module->state->value_names, fixup->name, &value)) return fixup_error(parser, fixup, "value");
-        if (outputs) ent_graph_add_output(module, fixup->owner, (uint32_t)value);
-        else ent_module_set_input(module, fixup->owner, fixup->slot, (uint32_t)value);
+        if (!ent_map_find(module->state->value_names, fixup->name, &value))
+            return fixup_error(parser, fixup, "value");
+        if (outputs)
+            ent_graph_add_output(module, fixup->owner, (uint32_t)value);
+        else
+            ent_module_set_input(module, fixup->owner, fixup->slot, (uint32_t)value);
     }
     return NULL;
 }
 
-static ent_status resolve_graphs(ent_parser *parser)
-{
+static ent_status resolve_graphs(ent_parser *parser) {
     ent_module *module = parser->module;
     for (uint32_t i = 0; i < parser->graphs.count; i++) {
         const ent_parse_fixup *fixup = &parser->graphs.items[i];
         uint64_t graph;
         if (fixup->owner == ENT_ID_NONE) continue;
-        if (!ent_map_find(module->state->graph_names, fixup->name, &graph)) return fixup_error(parser, fixup, "graph");
+        if (!ent_map_find(module->state->graph_names, fixup->name, &graph))
+            return fixup_error(parser, fixup, "graph");
         ent_attr *attr = (ent_attr *)(uintptr_t)&module->nodes.items[fixup->owner].attrs.items[fixup->slot];
         attr->i = (int64_t)graph;
         module->graphs.items[graph].owner = fixup->owner;
@@ -308,7 +293,8 @@ static ent_status resolve_graphs(ent_parser *parser)
     for (uint32_t i = 0; i < parser->owners.count; i++) {
         const ent_parse_fixup *fixup = &parser->owners.items[i];
         uint64_t node;
-        if (!ent_map_find(module->state->node_names, fixup->name, &node)) return fixup_error(parser, fixup, "node");
+        if (!ent_map_find(module->state->node_names, fixup->name, &node))
+            return fixup_error(parser, fixup, "node");
         parser->scan.line = fixup->line;
         if (module->graphs.items[fixup->owner].owner != node)
             return ent_scan_error(&parser->scan, "no attribute of node '%s' names graph '%s'", fixup->name,
@@ -317,8 +303,7 @@ static ent_status resolve_graphs(ent_parser *parser)
     return NULL;
 }
 
-static ent_status parse_item(ent_parser *parser, bool *has_graph)
-{
+static ent_status parse_item(ent_parser *parser, bool *has_graph) {
     ent_scan *scan = &parser->scan;
     ent_module *module = parser->module;
     ent_str text;
@@ -336,13 +321,14 @@ static ent_status parse_item(ent_parser *parser, bool *has_graph)
     bool is_note = ent_scan_accept(scan, "note");
     if (!is_note) ENT_TRY(ent_scan_expect(scan, "model_node"));
     ENT_TRY(ent_scan_string(scan, &text));
-    if (is_note) ent_array_push(module->arena, &module->notes, text.data);
-    else ent_array_push(module->arena, &module->model_nodes, text.data);
+    if (is_note)
+        ent_array_push(module->arena, &module->notes, text.data);
+    else
+        ent_array_push(module->arena, &module->model_nodes, text.data);
     return NULL;
 }
 
-ent_status ent_module_parse(ent_arena *arena, const char *file, const char *text, ent_module **out)
-{
+ent_status ent_module_parse(ent_arena *arena, const char *file, const char *text, ent_module **out) {
     ent_parser parser = {0};
     ent_str name;
     bool has_graph = false;

@@ -14,11 +14,13 @@
  *     overlay (%y) = Gelu(%x) {approximate = "none"} in main nodes ["a", "b"] name "gelu"
  *   }
  *
- * A name that is no word is quoted: %"conv1/out:0". `_` stands for an absent input or output. A value of unknown shape is
- * `%y: f32`, one of unknown type has no type, `none[3]` has a shape only. Sizes: N, 2*N + 1, floordiv(N, 2), ceildiv, mod,
- * min, max. Constants: {elements}, bytes "hex" for types without numbers here, fill NUMBER, random SEED STD, hash HEX (printed
- * only). Attributes: 1 is an int, 1.0 a float (32-bit; 0.1d keeps 64 bits), "text", [1, 2], [1.0, 2.0], `floats []`,
- * tensor f32[2] {1, 2}, graph @name. `random` draws element i from splitmix64 started at SEED: uniform with deviation STD. */
+ * A name that is no word is quoted: %"conv1/out:0". `_` stands for an absent input or output. A value of
+ * unknown shape is
+ * `%y: f32`, one of unknown type has no type, `none[3]` has a shape only. Sizes: N, 2*N + 1, floordiv(N, 2),
+ * ceildiv, mod, min, max. Constants: {elements}, bytes "hex" for types without numbers here, fill NUMBER,
+ * random SEED STD, hash HEX (printed only). Attributes: 1 is an int, 1.0 a float (32-bit; 0.1d keeps 64
+ * bits), "text", [1, 2], [1.0, 2.0], `floats []`, tensor f32[2] {1, 2}, graph @name. `random` draws element i
+ * from splitmix64 started at SEED: uniform with deviation STD. */
 #ifndef ENT_GRAPH_PARSE_H
 #define ENT_GRAPH_PARSE_H
 

@@ -5,8 +5,7 @@
 
 #define MAX_TEXT_CONSTANT_BYTES ((uint64_t)1 << 30)
 
-ent_status ent_parse_name(ent_parser *parser, const char **out)
-{
+ent_status ent_parse_name(ent_parser *parser, const char **out) {
     ent_str text;
     *out = ent_scan_word(&parser->scan);
     if (*out) return NULL;
@@ -19,13 +18,15 @@ ent_status ent_parse_name(ent_parser *parser, const char **out)
 
 static ent_status parse_sum(ent_parser *parser, ent_dim *out);
 
-static ent_status parse_call(ent_parser *parser, const char *name, ent_dim *out)
-{
+static ent_status parse_call(ent_parser *parser, const char *name, ent_dim *out) {
     static const struct {
         const char *name;
         ent_expr_kind kind;
-    } functions[] = {{"floordiv", ENT_EXPR_FLOORDIV}, {"ceildiv", ENT_EXPR_CEILDIV}, {"mod", ENT_EXPR_MOD},
-                     {"min", ENT_EXPR_MIN},           {"max", ENT_EXPR_MAX}};
+    } functions[] = {{"floordiv", ENT_EXPR_FLOORDIV},
+                     {"ceildiv", ENT_EXPR_CEILDIV},
+                     {"mod", ENT_EXPR_MOD},
+                     {"min", ENT_EXPR_MIN},
+                     {"max", ENT_EXPR_MAX}};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         ent_dim a, b;
         if (strcmp(functions[i].name, name) != 0) continue;
@@ -35,11 +36,11 @@ static ent_status parse_call(ent_parser *parser, const char *name, ent_dim *out)
         *out = ent_module_dim(parser->module, functions[i].kind, a, b);
         return ent_scan_expect(&parser->scan, ")");
     }
-    return ent_scan_error(&parser->scan, "there is no size function '%s'; use floordiv, ceildiv, mod, min or max", name);
+    return ent_scan_error(&parser->scan,
+                          "there is no size function '%s'; use floordiv, ceildiv, mod, min or max", name);
 }
 
-static ent_status parse_atom(ent_parser *parser, ent_dim *out)
-{
+static ent_status parse_atom(ent_parser *parser, ent_dim *out) {
     ent_scan *scan = &parser->scan;
     const char *name;
     uint64_t symbol;
@@ -62,8 +63,7 @@ static ent_status parse_atom(ent_parser *parser, ent_dim *out)
     return NULL;
 }
 
-static ent_status parse_product(ent_parser *parser, ent_dim *out)
-{
+static ent_status parse_product(ent_parser *parser, ent_dim *out) {
     ENT_TRY(parse_atom(parser, out));
     while (ent_scan_accept(&parser->scan, "*")) {
         ent_dim factor;
@@ -73,10 +73,10 @@ static ent_status parse_product(ent_parser *parser, ent_dim *out)
     return NULL;
 }
 
-static ent_status parse_sum(ent_parser *parser, ent_dim *out)
-{
+static ent_status parse_sum(ent_parser *parser, ent_dim *out) {
     ent_scan *scan = &parser->scan;
-    if (++parser->depth > ENT_MAX_NESTING) return ent_scan_error(scan, "a size is nested deeper than %u", ENT_MAX_NESTING);
+    if (++parser->depth > ENT_MAX_NESTING)
+        return ent_scan_error(scan, "a size is nested deeper than %u", ENT_MAX_NESTING);
     ENT_TRY(parse_product(parser, out));
     for (;;) {
         ent_dim term;
@@ -87,17 +87,18 @@ static ent_status parse_sum(ent_parser *parser, ent_dim *out)
     }
     parser->depth--;
     if (parser->module->state->dim_problem)
-        return ent_scan_error(scan, "a size is too large or too complex (%s)", parser->module->state->dim_problem);
+        return ent_scan_error(scan, "a size is too large or too complex (%s)",
+                              parser->module->state->dim_problem);
     return NULL;
 }
 
-ent_status ent_parse_type(ent_parser *parser, uint32_t *out_dtype, uint32_t *out_rank, ent_dim *out_dims)
-{
+ent_status ent_parse_type(ent_parser *parser, uint32_t *out_dtype, uint32_t *out_rank, ent_dim *out_dims) {
     ent_scan *scan = &parser->scan;
     const char *word = ent_scan_word(scan);
     uint32_t dtype = 0;
     while (word && dtype < ENT_DTYPE_COUNT && strcmp(word, ent_dtype_name((ent_dtype)dtype)) != 0) dtype++;
-    if (!word || dtype == ENT_DTYPE_COUNT) return ent_scan_error(scan, "expected an element type such as f32");
+    if (!word || dtype == ENT_DTYPE_COUNT)
+        return ent_scan_error(scan, "expected an element type such as f32");
     *out_dtype = dtype;
     *out_rank = ENT_RANK_UNKNOWN;
     if (!ent_scan_accept(scan, "[")) return NULL;
@@ -116,16 +117,14 @@ ent_status ent_parse_type(ent_parser *parser, uint32_t *out_dtype, uint32_t *out
 
 /* ---- constant data ---- */
 
-static bool next_is_float(ent_scan *scan)
-{
+static bool next_is_float(ent_scan *scan) {
     ent_scan_skip(scan);
     for (const char *at = scan->at; at < scan->end && !strchr(",]}) \t\r\n", *at); at++)
         if (strchr(".eEin", *at)) return true;
     return false;
 }
 
-static ent_status parse_element(ent_parser *parser, ent_tensor *tensor, uint64_t index)
-{
+static ent_status parse_element(ent_parser *parser, ent_tensor *tensor, uint64_t index) {
     ent_scan *scan = &parser->scan;
     int64_t whole;
     double number;
@@ -139,7 +138,8 @@ static ent_status parse_element(ent_parser *parser, ent_tensor *tensor, uint64_t
         uint64_t value = 0;
         const char *start = (ent_scan_skip(scan), scan->at);
         for (; scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9'; scan->at++)
-            if (__builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, (uint64_t)(*scan->at - '0'), &value))
+            if (__builtin_mul_overflow(value, 10u, &value) ||
+                __builtin_add_overflow(value, (uint64_t)(*scan->at - '0'), &value))
                 return ent_scan_error(scan, "the number does not fit u64");
         if (scan->at == start) return ent_scan_error(scan, "expected a number");
         whole = (int64_t)value;
@@ -148,12 +148,12 @@ static ent_status parse_element(ent_parser *parser, ent_tensor *tensor, uint64_t
     }
     ent_element_set_i64(tensor->data, tensor->dtype, index, whole);
     if (ent_element_get_i64(tensor->data, tensor->dtype, index) != whole)
-        return ent_scan_error(scan, "%lld does not fit %s", (long long)whole, ent_dtype_name((ent_dtype)tensor->dtype));
+        return ent_scan_error(scan, "%lld does not fit %s", (long long)whole,
+                              ent_dtype_name((ent_dtype)tensor->dtype));
     return NULL;
 }
 
-static ent_status parse_elements(ent_parser *parser, ent_tensor *tensor, uint64_t count)
-{
+static ent_status parse_elements(ent_parser *parser, ent_tensor *tensor, uint64_t count) {
     ent_scan *scan = &parser->scan;
     for (uint64_t i = 0; i < count; i++) {
         if (i) ENT_TRY(ent_scan_expect(scan, ","));
@@ -162,8 +162,7 @@ static ent_status parse_elements(ent_parser *parser, ent_tensor *tensor, uint64_
     return ent_scan_expect(scan, "}");
 }
 
-static ent_status parse_hex(ent_parser *parser, ent_tensor *tensor)
-{
+static ent_status parse_hex(ent_parser *parser, ent_tensor *tensor) {
     ent_str text;
     ENT_TRY(ent_scan_string(&parser->scan, &text));
     if (text.size != tensor->size_bytes * 2)
@@ -178,16 +177,15 @@ static ent_status parse_hex(ent_parser *parser, ent_tensor *tensor)
     return NULL;
 }
 
-static uint64_t splitmix64(uint64_t *state)
-{
+static uint64_t splitmix64(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
 }
 
-static ent_status parse_random(ent_parser *parser, ent_tensor *tensor, uint64_t count, const char **out_recipe)
-{
+static ent_status parse_random(ent_parser *parser, ent_tensor *tensor, uint64_t count,
+                               const char **out_recipe) {
     ent_text recipe;
     int64_t seed;
     double deviation;
@@ -196,7 +194,8 @@ static ent_status parse_random(ent_parser *parser, ent_tensor *tensor, uint64_t 
     uint64_t state = (uint64_t)seed;
     for (uint64_t i = 0; i < count; i++) {
         double unit = (double)(splitmix64(&state) >> 11) * 0x1p-53;
-        ent_element_set_f64(tensor->data, tensor->dtype, i, deviation * 1.7320508075688772 * (2.0 * unit - 1.0));
+        ent_element_set_f64(tensor->data, tensor->dtype, i,
+                            deviation * 1.7320508075688772 * (2.0 * unit - 1.0));
     }
     ent_text_init(&recipe, parser->module->arena);
     ent_text_add(&recipe, "random %lld ", (long long)seed);
@@ -205,15 +204,16 @@ static ent_status parse_random(ent_parser *parser, ent_tensor *tensor, uint64_t 
     return NULL;
 }
 
-ent_status ent_parse_tensor(ent_parser *parser, ent_tensor *out, const char **out_recipe)
-{
+ent_status ent_parse_tensor(ent_parser *parser, ent_tensor *out, const char **out_recipe) {
     ent_scan *scan = &parser->scan;
     *out_recipe = NULL;
     if (out->rank == ENT_RANK_UNKNOWN) return ent_scan_error(scan, "constant data needs a shape");
     for (uint32_t i = 0; i < out->rank; i++)
-        if (!ent_dim_is_const(out->dims[i])) return ent_scan_error(scan, "constant data needs a shape of numbers");
+        if (!ent_dim_is_const(out->dims[i]))
+            return ent_scan_error(scan, "constant data needs a shape of numbers");
     if (ent_scan_accept(scan, "hash"))
-        return ent_scan_error(scan, "a constant that was printed as a hash cannot be read back; its data is not in the text");
+        return ent_scan_error(
+            scan, "a constant that was printed as a hash cannot be read back; its data is not in the text");
     if (!ent_tensor_size_bytes(out->dtype, out->rank, out->dims, &out->size_bytes) ||
         out->size_bytes > MAX_TEXT_CONSTANT_BYTES)
         return ent_scan_error(scan, "constant data of this type and shape is too large for the text form");
@@ -221,7 +221,8 @@ ent_status ent_parse_tensor(ent_parser *parser, ent_tensor *out, const char **ou
     out->data = ent_arena_array(parser->module->arena, out->size_bytes, 1);
     if (!out->data) return ent_status_out_of_memory();
     if (ent_scan_accept(scan, "bytes")) return parse_hex(parser, out);
-    if (!ent_element_is_numeric(out->dtype)) return ent_scan_error(scan, "elements of this type are written as bytes \"hex\"");
+    if (!ent_element_is_numeric(out->dtype))
+        return ent_scan_error(scan, "elements of this type are written as bytes \"hex\"");
     uint64_t count = out->size_bytes / (ent_dtype_bits(out->dtype) / 8);
     if (ent_scan_accept(scan, "{")) return parse_elements(parser, out, count);
     if (ent_scan_accept(scan, "random")) return parse_random(parser, out, count, out_recipe);
@@ -237,16 +238,16 @@ ent_status ent_parse_tensor(ent_parser *parser, ent_tensor *out, const char **ou
 
 /* ---- attributes ---- */
 
-static ent_status parse_double(ent_parser *parser, double *out)
-{
+static ent_status parse_double(ent_parser *parser, double *out) {
     ENT_TRY(ent_scan_number(&parser->scan, out));
-    if (parser->scan.at < parser->scan.end && *parser->scan.at == 'd') parser->scan.at++;
-    else *out = (float)*out;
+    if (parser->scan.at < parser->scan.end && *parser->scan.at == 'd')
+        parser->scan.at++;
+    else
+        *out = (float)*out;
     return NULL;
 }
 
-static ent_status parse_list(ent_parser *parser, ent_attr *attr, bool is_floats)
-{
+static ent_status parse_list(ent_parser *parser, ent_attr *attr, bool is_floats) {
     ent_scan *scan = &parser->scan;
     ENT_ARRAY(int64_t) ints = {0};
     ENT_ARRAY(double) floats = {0};
@@ -271,8 +272,7 @@ static ent_status parse_list(ent_parser *parser, ent_attr *attr, bool is_floats)
     return NULL;
 }
 
-static ent_status parse_attr_tensor(ent_parser *parser, ent_attr *attr)
-{
+static ent_status parse_attr_tensor(ent_parser *parser, ent_attr *attr) {
     const char *recipe;
     ent_tensor *tensor = ent_arena_alloc(parser->module->arena, sizeof *tensor);
     attr->type = ENT_ATTR_TENSOR;
@@ -281,8 +281,7 @@ static ent_status parse_attr_tensor(ent_parser *parser, ent_attr *attr)
     return ent_parse_tensor(parser, tensor, &recipe);
 }
 
-static ent_status parse_attr_graph(ent_parser *parser, ent_attr *attr, uint32_t node, uint32_t index)
-{
+static ent_status parse_attr_graph(ent_parser *parser, ent_attr *attr, uint32_t node, uint32_t index) {
     ent_parse_fixup fixup = {NULL, node, index, parser->scan.line};
     attr->type = ENT_ATTR_GRAPH;
     attr->i = -1;
@@ -292,8 +291,7 @@ static ent_status parse_attr_graph(ent_parser *parser, ent_attr *attr, uint32_t 
     return NULL;
 }
 
-static ent_status parse_attr(ent_parser *parser, ent_attr *attr, uint32_t node, uint32_t index)
-{
+static ent_status parse_attr(ent_parser *parser, ent_attr *attr, uint32_t node, uint32_t index) {
     ent_scan *scan = &parser->scan;
     const char *name;
     ENT_TRY(ent_parse_name(parser, &name));
@@ -312,8 +310,7 @@ static ent_status parse_attr(ent_parser *parser, ent_attr *attr, uint32_t node, 
     return attr->type == ENT_ATTR_INT ? ent_scan_int(scan, &attr->i) : parse_double(parser, &attr->f);
 }
 
-ent_status ent_parse_attrs(ent_parser *parser, uint32_t node, ent_attrs *out)
-{
+ent_status ent_parse_attrs(ent_parser *parser, uint32_t node, ent_attrs *out) {
     ENT_ARRAY(ent_attr) attrs = {0};
     *out = (ent_attrs){0};
     if (!ent_scan_accept(&parser->scan, "{")) return NULL;

@@ -1,5 +1,5 @@
-/* Topological order of one graph's nodes (Kahn's algorithm; ready nodes keep their old order, so the result is deterministic).
- * A control node also depends on what its bodies capture. */
+/* Topological order of one graph's nodes (Kahn's algorithm; ready nodes keep their old order, so the result
+ * is deterministic). A control node also depends on what its bodies capture. */
 #include "core/graph/internal.h"
 
 #include <string.h>
@@ -14,8 +14,7 @@ typedef struct sorter {
     ENT_ARRAY(uint32_t) pending; /* bodies still to walk */
 } sorter;
 
-static void add_edge(sorter *s, uint32_t value, uint32_t consumer)
-{
+static void add_edge(sorter *s, uint32_t value, uint32_t consumer) {
     const ent_module *module = s->module;
     if (value >= module->values.count) return;
     uint32_t producer = module->values.items[value].producer;
@@ -26,8 +25,7 @@ static void add_edge(sorter *s, uint32_t value, uint32_t consumer)
     ent_array_push(module->arena, &s->to, consumer);
 }
 
-static void push_bodies(sorter *s, const ent_node *node)
-{
+static void push_bodies(sorter *s, const ent_node *node) {
     struct ent_module_state *state = s->module->state;
     for (uint32_t i = 0; i < node->attrs.count; i++) {
         const ent_attr *attr = &node->attrs.items[i];
@@ -38,8 +36,7 @@ static void push_bodies(sorter *s, const ent_node *node)
     }
 }
 
-static void add_edges(sorter *s, uint32_t consumer)
-{
+static void add_edges(sorter *s, uint32_t consumer) {
     const ent_module *module = s->module;
     const ent_node *node = &module->nodes.items[s->nodes[consumer]];
     for (uint32_t i = 0; i < node->input_count; i++) add_edge(s, node->inputs[i], consumer);
@@ -56,8 +53,7 @@ static void add_edges(sorter *s, uint32_t consumer)
     }
 }
 
-static void collect(sorter *s)
-{
+static void collect(sorter *s) {
     uint32_t at = 0, node, room = s->module->graphs.items[s->graph].nodes.count;
     s->nodes = ent_arena_alloc(s->module->arena, room * sizeof *s->nodes);
     while (ent_graph_next(s->module, s->graph, &at, &node)) {
@@ -68,16 +64,15 @@ static void collect(sorter *s)
     for (uint32_t i = 0; i < s->count; i++) add_edges(s, i);
 }
 
-static bool is_sorted(const sorter *s)
-{
+static bool is_sorted(const sorter *s) {
     for (uint32_t i = 0; i < s->from.count; i++)
         if (s->from.items[i] >= s->to.items[i]) return false;
     return true;
 }
 
-/* Local indices in a new order; the number of those that could be ordered. waiting is left above 0 for the rest. */
-static uint32_t order(const sorter *s, uint32_t *sorted, uint32_t *waiting)
-{
+/* Local indices in a new order; the number of those that could be ordered. waiting is left above 0 for the
+ * rest. */
+static uint32_t order(const sorter *s, uint32_t *sorted, uint32_t *waiting) {
     ent_arena *arena = s->module->arena;
     uint32_t *starts = ent_arena_alloc(arena, ((size_t)s->count + 1) * sizeof *starts);
     uint32_t *consumers = ent_arena_alloc(arena, s->from.count * sizeof *consumers);
@@ -99,9 +94,9 @@ static uint32_t order(const sorter *s, uint32_t *sorted, uint32_t *waiting)
     return done;
 }
 
-/* A node on a cycle: from any unordered node, walking to unordered producers must come back; after count steps it has. */
-static uint32_t find_cycle(const sorter *s, const uint32_t *waiting)
-{
+/* A node on a cycle: from any unordered node, walking to unordered producers must come back; after count
+ * steps it has. */
+static uint32_t find_cycle(const sorter *s, const uint32_t *waiting) {
     uint32_t *producer = ent_arena_alloc(s->module->arena, s->count * sizeof *producer);
     uint32_t at = 0;
     for (uint32_t i = 0; i < s->from.count; i++)
@@ -111,8 +106,7 @@ static uint32_t find_cycle(const sorter *s, const uint32_t *waiting)
     return s->nodes[at];
 }
 
-static void store(ent_module *module, uint32_t graph, const uint32_t *nodes, uint32_t count)
-{
+static void store(ent_module *module, uint32_t graph, const uint32_t *nodes, uint32_t count) {
     ent_graph *g = &module->graphs.items[graph];
     ent_graph_order_clear(module, graph);
     for (uint32_t i = 0; i < count; i++) {
@@ -122,8 +116,7 @@ static void store(ent_module *module, uint32_t graph, const uint32_t *nodes, uin
     g->nodes.count = count;
 }
 
-ent_status ent_graph_sort(ent_module *module, uint32_t graph)
-{
+ent_status ent_graph_sort(ent_module *module, uint32_t graph) {
     ent_graph_index_outputs(module, graph);
     ent_arena_mark mark = ent_arena_save(module->arena);
     sorter s = {.module = module, .graph = graph};
@@ -141,7 +134,8 @@ ent_status ent_graph_sort(ent_module *module, uint32_t graph)
     }
     ent_arena_restore(module->arena, mark);
     if (cycle == ENT_ID_NONE) return NULL;
-    return ent_status_make(module->arena, ENT_ERROR_MODEL, "graph.cycle", ent_node_place(module, cycle),
-                           "the node depends on its own output through graph '%s'; a model graph must be acyclic",
-                           module->graphs.items[graph].name);
+    return ent_status_make(
+        module->arena, ENT_ERROR_MODEL, "graph.cycle", ent_node_place(module, cycle),
+        "the node depends on its own output through graph '%s'; a model graph must be acyclic",
+        module->graphs.items[graph].name);
 }

@@ -8,8 +8,7 @@ static ent_arena *arena;
 static ent_module *module;
 static uint32_t input;
 
-static void setup(void)
-{
+static void setup(void) {
     int64_t dims[2] = {2, 3};
     arena = ent_arena_create(0);
     module = ent_module_create(arena, "test");
@@ -17,37 +16,31 @@ static void setup(void)
     ent_graph_add_input(module, 0, input);
 }
 
-static void teardown(void)
-{
+static void teardown(void) {
     ent_arena_destroy(arena);
 }
 
-static uint32_t add_unary(uint32_t op, uint32_t value, uint32_t graph, uint32_t before)
-{
+static uint32_t add_unary(uint32_t op, uint32_t value, uint32_t graph, uint32_t before) {
     ent_node_spec spec = {.op = op, .inputs = &value, .input_count = 1, .output_count = 1};
     return ent_module_add_node(module, graph, &spec, before);
 }
 
-static uint32_t result(uint32_t node)
-{
+static uint32_t result(uint32_t node) {
     return ent_module_node(module, node)->outputs[0];
 }
 
-static uint32_t count_uses(uint32_t value)
-{
+static uint32_t count_uses(uint32_t value) {
     uint32_t at = 0, node, slot, count = 0;
     while (ent_value_next_use(module, value, &at, &node, &slot)) count++;
     return count;
 }
 
-static void check_sound(void)
-{
+static void check_sound(void) {
     ent_status status = ent_module_verify(module, arena);
     ck_assert_msg(status == NULL, "%s", status ? ent_status_text(arena, status) : "");
 }
 
-START_TEST(names_are_unique)
-{
+START_TEST(names_are_unique) {
     uint32_t a = ent_module_add_value(module, 0, "x", 0, ENT_RANK_UNKNOWN, NULL);
     uint32_t b = ent_module_add_value(module, 0, "x", 0, ENT_RANK_UNKNOWN, NULL);
     uint32_t c = ent_module_add_value(module, 0, NULL, 0, ENT_RANK_UNKNOWN, NULL);
@@ -58,9 +51,9 @@ START_TEST(names_are_unique)
 }
 END_TEST
 
-START_TEST(replacing_a_value_moves_every_use)
-{
-    uint32_t a = add_unary(ENT_OP_Relu, input, 0, ENT_ID_NONE), b = add_unary(ENT_OP_Neg, result(a), 0, ENT_ID_NONE);
+START_TEST(replacing_a_value_moves_every_use) {
+    uint32_t a = add_unary(ENT_OP_Relu, input, 0, ENT_ID_NONE),
+             b = add_unary(ENT_OP_Neg, result(a), 0, ENT_ID_NONE);
     uint32_t pair[2] = {result(a), result(a)};
     ent_node_spec add = {.op = ENT_OP_Add, .inputs = pair, .input_count = 2, .output_count = 1};
     uint32_t c = ent_module_add_node(module, 0, &add, ENT_ID_NONE);
@@ -86,9 +79,9 @@ START_TEST(replacing_a_value_moves_every_use)
 }
 END_TEST
 
-START_TEST(a_slot_set_twice_is_one_use)
-{
-    uint32_t a = add_unary(ENT_OP_Relu, input, 0, ENT_ID_NONE), b = add_unary(ENT_OP_Neg, input, 0, ENT_ID_NONE);
+START_TEST(a_slot_set_twice_is_one_use) {
+    uint32_t a = add_unary(ENT_OP_Relu, input, 0, ENT_ID_NONE),
+             b = add_unary(ENT_OP_Neg, input, 0, ENT_ID_NONE);
     ent_module_set_input(module, b, 0, result(a));
     ck_assert_uint_eq(count_uses(result(a)), 1);
     ck_assert_uint_eq(count_uses(input), 1);
@@ -97,8 +90,7 @@ START_TEST(a_slot_set_twice_is_one_use)
 }
 END_TEST
 
-START_TEST(order_follows_insertion)
-{
+START_TEST(order_follows_insertion) {
     uint32_t b = add_unary(ENT_OP_Neg, input, 0, ENT_ID_NONE);
     uint32_t d = add_unary(ENT_OP_Neg, input, 0, ENT_ID_NONE);
     uint32_t c = add_unary(ENT_OP_Relu, input, 0, d), a = add_unary(ENT_OP_Relu, input, 0, b);
@@ -119,15 +111,16 @@ START_TEST(order_follows_insertion)
 }
 END_TEST
 
-static uint32_t add_branch(void)
-{
+static uint32_t add_branch(void) {
     int64_t none[1] = {0};
     uint32_t condition = ent_module_add_value(module, 0, "flag", ENT_DTYPE_BOOL, 0, none);
-    uint32_t yes = ent_module_add_graph(module, "yes", ENT_ID_NONE), no = ent_module_add_graph(module, "no", ENT_ID_NONE);
+    uint32_t yes = ent_module_add_graph(module, "yes", ENT_ID_NONE),
+             no = ent_module_add_graph(module, "no", ENT_ID_NONE);
     ent_graph_add_input(module, 0, condition);
     float data[1] = {2.0f};
     int64_t dims[1] = {1};
-    uint32_t two = ent_module_add_constant(module, yes, "two", ENT_DTYPE_F32, 1, dims, data, sizeof data, false);
+    uint32_t two =
+        ent_module_add_constant(module, yes, "two", ENT_DTYPE_F32, 1, dims, data, sizeof data, false);
     uint32_t pair[2] = {input, two};
     ent_node_spec mul = {.op = ENT_OP_Mul, .inputs = pair, .input_count = 2, .output_count = 1};
     ent_graph_add_output(module, yes, result(ent_module_add_node(module, yes, &mul, ENT_ID_NONE)));
@@ -140,8 +133,7 @@ static uint32_t add_branch(void)
     return node;
 }
 
-START_TEST(bodies_belong_to_their_node)
-{
+START_TEST(bodies_belong_to_their_node) {
     uint32_t node = add_branch();
     check_sound();
     ck_assert_uint_eq(ent_module_graph(module, 1)->owner, node);
@@ -154,8 +146,7 @@ START_TEST(bodies_belong_to_their_node)
 }
 END_TEST
 
-START_TEST(a_known_branch_is_inlined)
-{
+START_TEST(a_known_branch_is_inlined) {
     uint32_t node = add_branch(), at = 0, inner = ENT_ID_NONE, count = 0;
     ent_module_inline_graph(module, node, 1);
     check_sound();
@@ -168,8 +159,7 @@ START_TEST(a_known_branch_is_inlined)
 }
 END_TEST
 
-START_TEST(constants_read_back)
-{
+START_TEST(constants_read_back) {
     int64_t items[3] = {1, -2, INT64_MAX}, out[3], dims[2] = {1, 3};
     uint32_t count, vector = ent_module_add_i64s(module, 0, items, 3);
     ck_assert(ent_value_i64s(module, vector, out, 3, &count));
@@ -177,7 +167,8 @@ START_TEST(constants_read_back)
     ck_assert(memcmp(items, out, sizeof items) == 0);
     ck_assert(!ent_value_i64s(module, vector, out, 2, &count));
     ck_assert(!ent_value_i64s(module, input, out, 3, &count));
-    static const uint32_t dtypes[] = {ENT_DTYPE_F32, ENT_DTYPE_F16, ENT_DTYPE_BF16, ENT_DTYPE_F64, ENT_DTYPE_I8, ENT_DTYPE_I64};
+    static const uint32_t dtypes[] = {ENT_DTYPE_F32, ENT_DTYPE_F16, ENT_DTYPE_BF16,
+                                      ENT_DTYPE_F64, ENT_DTYPE_I8,  ENT_DTYPE_I64};
     for (uint32_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         double value;
         ck_assert(ent_value_scalar(module, ent_module_add_scalar(module, 0, dtypes[i], -3.0), &value));
@@ -192,39 +183,44 @@ START_TEST(constants_read_back)
 }
 END_TEST
 
-START_TEST(half_precision_rounds_to_even)
-{
+START_TEST(half_precision_rounds_to_even) {
     static const struct {
         double in, f16, bf16;
     } cases[] = {{1.0, 1.0, 1.0},
-                 {1.00048828125, 1.0, 1.0},                   /* halfway in f16: to even */
-                 {1.00146484375, 1.001953125, 1.0},           /* halfway, the other way */
+                 {1.00048828125, 1.0, 1.0},         /* halfway in f16: to even */
+                 {1.00146484375, 1.001953125, 1.0}, /* halfway, the other way */
                  {65504.0, 65504.0, 65536.0},
-                 {65520.0, 1.0 / 0.0, 65536.0},               /* halfway to what f16 does not have */
+                 {65520.0, 1.0 / 0.0, 65536.0}, /* halfway to what f16 does not have */
                  {5.9604644775390625e-08, 5.9604644775390625e-08, 5.9604644775390625e-08},
                  {2.98023223876953125e-08, 0.0, 2.98023223876953125e-08},
                  {-0.1, -0.0999755859375, -0.10009765625}};
     for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double value;
-        ck_assert(ent_value_scalar(module, ent_module_add_scalar(module, 0, ENT_DTYPE_F16, cases[i].in), &value));
+        ck_assert(
+            ent_value_scalar(module, ent_module_add_scalar(module, 0, ENT_DTYPE_F16, cases[i].in), &value));
         ck_assert_msg(value == cases[i].f16, "%g as f16 is %.17g", cases[i].in, value);
-        ck_assert(ent_value_scalar(module, ent_module_add_scalar(module, 0, ENT_DTYPE_BF16, cases[i].in), &value));
+        ck_assert(
+            ent_value_scalar(module, ent_module_add_scalar(module, 0, ENT_DTYPE_BF16, cases[i].in), &value));
         ck_assert_msg(value == cases[i].bf16, "%g as bf16 is %.17g", cases[i].in, value);
     }
 }
 END_TEST
 
-/* A chain of 100,000 nodes, delivered backwards, sorted, inferred, with every identity replaced and a node put before each. */
-START_TEST(large_graphs_take_linear_work)
-{
+/* A chain of 100,000 nodes, delivered backwards, sorted, inferred, with every identity replaced and a node
+ * put before each. */
+START_TEST(large_graphs_take_linear_work) {
     enum { COUNT = 100000 };
     uint64_t start = ent_time_ns();
     uint32_t *values = ent_arena_alloc(arena, (COUNT + 1) * sizeof *values), first = module->nodes.count;
     values[0] = input;
-    for (uint32_t i = 1; i <= COUNT; i++) values[i] = ent_module_add_value(module, 0, "v", 0, ENT_RANK_UNKNOWN, NULL);
+    for (uint32_t i = 1; i <= COUNT; i++)
+        values[i] = ent_module_add_value(module, 0, "v", 0, ENT_RANK_UNKNOWN, NULL);
     for (uint32_t i = COUNT; i > 0; i--) {
-        ent_node_spec spec = {.op = i % 2 ? ENT_OP_Identity : ENT_OP_Neg, .inputs = &values[i - 1], .input_count = 1,
-                              .outputs = &values[i], .output_count = 1};
+        ent_node_spec spec = {.op = i % 2 ? ENT_OP_Identity : ENT_OP_Neg,
+                              .inputs = &values[i - 1],
+                              .input_count = 1,
+                              .outputs = &values[i],
+                              .output_count = 1};
         ent_module_add_node(module, 0, &spec, ENT_ID_NONE);
     }
     ent_graph_add_output(module, 0, values[COUNT]);
@@ -253,14 +249,14 @@ START_TEST(large_graphs_take_linear_work)
 }
 END_TEST
 
-START_TEST(deep_nesting_is_refused)
-{
+START_TEST(deep_nesting_is_refused) {
     uint32_t graph = 0, outer = ENT_ID_NONE;
     int64_t none[1] = {0};
     uint32_t condition = ent_module_add_value(module, 0, "flag", ENT_DTYPE_BOOL, 0, none);
     ent_graph_add_input(module, 0, condition);
     for (uint32_t i = 0; i < 1000; i++) {
-        uint32_t yes = ent_module_add_graph(module, "yes", ENT_ID_NONE), no = ent_module_add_graph(module, "no", ENT_ID_NONE);
+        uint32_t yes = ent_module_add_graph(module, "yes", ENT_ID_NONE),
+                 no = ent_module_add_graph(module, "no", ENT_ID_NONE);
         ent_attr attrs[2] = {ent_attr_graph("then_branch", yes), ent_attr_graph("else_branch", no)};
         ent_node_spec spec = {.op = ENT_OP_If, .inputs = &condition, .input_count = 1, .output_count = 1};
         spec.attrs = ent_attrs_make(module, attrs, 2);
@@ -283,8 +279,7 @@ START_TEST(deep_nesting_is_refused)
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("graph build");
     TCase *tests = tcase_create("build");
     tcase_set_timeout(tests, 120);

@@ -10,20 +10,18 @@ static ent_arena *arena;
 static ent_module *module;
 static uint64_t seed;
 
-static void setup(void)
-{
+static void setup(void) {
     arena = ent_arena_create(0);
     module = ent_module_create(arena, "test");
-    for (uint32_t i = 0; i < SYMBOLS; i++) ent_module_add_symbol(module, i == 0 ? "N" : i == 1 ? "M" : "K", i, INT64_MAX);
+    for (uint32_t i = 0; i < SYMBOLS; i++)
+        ent_module_add_symbol(module, i == 0 ? "N" : i == 1 ? "M" : "K", i, INT64_MAX);
 }
 
-static void teardown(void)
-{
+static void teardown(void) {
     ent_arena_destroy(arena);
 }
 
-static uint32_t draw(uint32_t below)
-{
+static uint32_t draw(uint32_t below) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(seed >> 33) % below;
 }
@@ -37,24 +35,30 @@ typedef struct tree {
 
 static const int64_t points[4][SYMBOLS] = {{0, 1, 2}, {1, 1, 3}, {7, 4, 2}, {12, 30, 5}};
 
-static int64_t plain(ent_expr_kind kind, int64_t a, int64_t b, bool *defined)
-{
+static int64_t plain(ent_expr_kind kind, int64_t a, int64_t b, bool *defined) {
     if (kind >= ENT_EXPR_FLOORDIV && kind <= ENT_EXPR_MOD && b <= 0) *defined = false;
     if (!*defined) return 0;
     switch (kind) {
-    case ENT_EXPR_ADD: return a + b;
-    case ENT_EXPR_SUB: return a - b;
-    case ENT_EXPR_MUL: return a * b;
-    case ENT_EXPR_FLOORDIV: return ent_expr_floordiv(a, b);
-    case ENT_EXPR_CEILDIV: return -ent_expr_floordiv(-a, b);
-    case ENT_EXPR_MOD: return a - b * ent_expr_floordiv(a, b);
-    case ENT_EXPR_MIN: return a < b ? a : b;
-    default: return a > b ? a : b;
+    case ENT_EXPR_ADD:
+        return a + b;
+    case ENT_EXPR_SUB:
+        return a - b;
+    case ENT_EXPR_MUL:
+        return a * b;
+    case ENT_EXPR_FLOORDIV:
+        return ent_expr_floordiv(a, b);
+    case ENT_EXPR_CEILDIV:
+        return -ent_expr_floordiv(-a, b);
+    case ENT_EXPR_MOD:
+        return a - b * ent_expr_floordiv(a, b);
+    case ENT_EXPR_MIN:
+        return a < b ? a : b;
+    default:
+        return a > b ? a : b;
     }
 }
 
-static tree grow(uint32_t depth)
-{
+static tree grow(uint32_t depth) {
     tree t = {0};
     if (depth == 0 || draw(4) == 0) {
         bool symbol = draw(3) != 0;
@@ -66,7 +70,7 @@ static tree grow(uint32_t depth)
         }
         return t;
     }
-    static const ent_expr_kind kinds[] = {ENT_EXPR_ADD, ENT_EXPR_SUB, ENT_EXPR_MUL, ENT_EXPR_FLOORDIV,
+    static const ent_expr_kind kinds[] = {ENT_EXPR_ADD,     ENT_EXPR_SUB, ENT_EXPR_MUL, ENT_EXPR_FLOORDIV,
                                           ENT_EXPR_CEILDIV, ENT_EXPR_MOD, ENT_EXPR_MIN, ENT_EXPR_MAX};
     ent_expr_kind kind = kinds[draw(8)];
     tree a = grow(depth - 1), b = grow(depth - 1);
@@ -82,8 +86,7 @@ static tree grow(uint32_t depth)
     return t;
 }
 
-START_TEST(normal_form_keeps_the_value)
-{
+START_TEST(normal_form_keeps_the_value) {
     seed = 20240u + (uint64_t)_i;
     for (uint32_t round = 0; round < 2000; round++) {
         if (module->exprs.count > 4000) {
@@ -103,8 +106,7 @@ START_TEST(normal_form_keeps_the_value)
 }
 END_TEST
 
-START_TEST(equal_sizes_are_one_dim)
-{
+START_TEST(equal_sizes_are_one_dim) {
     ent_dim n = ent_module_dim_symbol(module, 0), m = ent_module_dim_symbol(module, 1);
     ent_dim nm = ent_module_dim(module, ENT_EXPR_ADD, n, m);
     ck_assert(nm == ent_module_dim(module, ENT_EXPR_ADD, m, n));
@@ -121,12 +123,12 @@ START_TEST(equal_sizes_are_one_dim)
     ck_assert(conv == n);
     /* Halving twice is dividing by four. */
     ent_dim half = ent_module_dim(module, ENT_EXPR_FLOORDIV, n, 2);
-    ck_assert(ent_module_dim(module, ENT_EXPR_FLOORDIV, half, 2) == ent_module_dim(module, ENT_EXPR_FLOORDIV, n, 4));
+    ck_assert(ent_module_dim(module, ENT_EXPR_FLOORDIV, half, 2) ==
+              ent_module_dim(module, ENT_EXPR_FLOORDIV, n, 4));
 }
 END_TEST
 
-START_TEST(bounds_settle_minima)
-{
+START_TEST(bounds_settle_minima) {
     uint32_t wide = ent_module_add_symbol(module, "W", 8, 100);
     ent_dim w = ent_module_dim_symbol(module, wide), n = ent_module_dim_symbol(module, 0);
     ck_assert(ent_module_dim(module, ENT_EXPR_MAX, w, 3) == w);
@@ -137,20 +139,19 @@ START_TEST(bounds_settle_minima)
 }
 END_TEST
 
-START_TEST(growth_is_bounded)
-{
+START_TEST(growth_is_bounded) {
     /* Every step doubles what the expression would be written out; the table must not follow. */
     ent_dim x = ent_module_dim_symbol(module, 0), m = ent_module_dim_symbol(module, 1);
     for (uint32_t i = 0; i < 200; i++) {
-        ent_dim shifted = ent_module_dim(module, ENT_EXPR_ADD, ent_module_dim(module, ENT_EXPR_FLOORDIV, x, 3), m);
+        ent_dim shifted =
+            ent_module_dim(module, ENT_EXPR_ADD, ent_module_dim(module, ENT_EXPR_FLOORDIV, x, 3), m);
         x = ent_module_dim(module, ENT_EXPR_MIN, ent_module_dim(module, ENT_EXPR_MUL, x, shifted), shifted);
     }
     ck_assert_uint_lt(module->exprs.count, 4000);
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("graph dims");
     TCase *tests = tcase_create("dims");
     tcase_set_timeout(tests, 120);

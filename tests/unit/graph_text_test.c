@@ -1,5 +1,5 @@
-/* The text reader and everything behind it on damaged text: an error or a sound module, never a crash. The sanitizer build is
- * what makes this bite. */
+/* The text reader and everything behind it on damaged text: an error or a sound module, never a crash. The
+ * sanitizer build is what makes this bite. */
 #include <check.h>
 #include <dirent.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 #include "core/graph/graph.h"
 
 /* Whatever parses goes through every stage. */
-static void exercise(const char *text)
-{
+static void exercise(const char *text) {
     ent_arena *arena = ent_arena_create(0);
     ent_module *module = NULL;
     ent_status status = ent_module_parse(arena, "damaged", text, &module);
@@ -33,22 +32,24 @@ static void exercise(const char *text)
 
 static uint64_t random_state = 1;
 
-static uint32_t draw(uint32_t below)
-{
+static uint32_t draw(uint32_t below) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(random_state >> 33) % below;
 }
 
-static void damage(const char *original, size_t size)
-{
+static void damage(const char *original, size_t size) {
     static const char alphabet[] = "%\"{}[]()=,:-*+0129NxfI _@.";
     ent_arena *arena = ent_arena_create(0);
     for (uint32_t round = 0; round < 40; round++) {
         char *copy = ent_arena_strndup(arena, original, size);
         uint32_t at = draw((uint32_t)size), length = draw(12);
         switch (draw(4)) {
-        case 0: copy[at] = 0; break;
-        case 1: copy[at] = alphabet[draw(sizeof alphabet - 1)]; break;
+        case 0:
+            copy[at] = 0;
+            break;
+        case 1:
+            copy[at] = alphabet[draw(sizeof alphabet - 1)];
+            break;
         case 2: /* a piece is cut out */
             if (at + length > size) length = (uint32_t)size - at;
             memmove(copy + at, copy + at + length, size - at - length + 1);
@@ -61,8 +62,7 @@ static void damage(const char *original, size_t size)
     ent_arena_destroy(arena);
 }
 
-static void damage_folder(const char *folder)
-{
+static void damage_folder(const char *folder) {
     ent_arena *arena = ent_arena_create(0);
     DIR *entries = opendir(folder);
     uint32_t files = 0;
@@ -70,7 +70,8 @@ static void damage_folder(const char *folder)
     for (struct dirent *entry; (entry = readdir(entries));) {
         ent_str text;
         if (!strstr(entry->d_name, ".txt")) continue;
-        ck_assert_ptr_null(ent_file_read(arena, ent_arena_format(arena, "%s/%s", folder, entry->d_name), ENT_ERROR_USAGE, 0, &text));
+        ck_assert_ptr_null(ent_file_read(arena, ent_arena_format(arena, "%s/%s", folder, entry->d_name),
+                                         ENT_ERROR_USAGE, 0, &text));
         const char *end = strstr(text.data, "--- expect");
         ck_assert_ptr_nonnull(end);
         damage(text.data, (size_t)(end - text.data));
@@ -81,31 +82,28 @@ static void damage_folder(const char *folder)
     ck_assert_uint_gt(files, 20);
 }
 
-START_TEST(damaged_graphs)
-{
+START_TEST(damaged_graphs) {
     damage_folder("tests/golden/graph");
 }
 END_TEST
 
-START_TEST(damaged_shapes)
-{
+START_TEST(damaged_shapes) {
     damage_folder("tests/golden/infer");
 }
 END_TEST
 
-START_TEST(every_cut_of_one_text)
-{
+START_TEST(every_cut_of_one_text) {
     ent_arena *arena = ent_arena_create(0);
     ent_str text;
     ck_assert_ptr_null(ent_file_read(arena, "tests/golden/graph/forms.txt", ENT_ERROR_USAGE, 0, &text));
     const char *end = strstr(text.data, "--- expect");
-    for (size_t size = 0; size < (size_t)(end - text.data); size++) exercise(ent_arena_strndup(arena, text.data, size));
+    for (size_t size = 0; size < (size_t)(end - text.data); size++)
+        exercise(ent_arena_strndup(arena, text.data, size));
     ent_arena_destroy(arena);
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("graph text");
     TCase *tests = tcase_create("text");
     tcase_set_timeout(tests, 300);

@@ -1,5 +1,5 @@
-/* A composite and its decomposition compute the same: both are evaluated by core/ops on random data. Lives with the rewrite tests
- * because core/graph itself knows no operator meanings. */
+/* A composite and its decomposition compute the same: both are evaluated by core/ops on random data. Lives
+ * with the rewrite tests because core/graph itself knows no operator meanings. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +8,7 @@
 #include "core/graph/graph.h"
 #include "core/ops/ops.h"
 
-static ent_tensor *make_tensor(ent_arena *arena, uint32_t dtype, uint32_t rank, const int64_t *dims)
-{
+static ent_tensor *make_tensor(ent_arena *arena, uint32_t dtype, uint32_t rank, const int64_t *dims) {
     ent_tensor *tensor = ent_arena_alloc(arena, sizeof *tensor);
     tensor->dtype = dtype;
     tensor->rank = rank;
@@ -20,49 +19,52 @@ static ent_tensor *make_tensor(ent_arena *arena, uint32_t dtype, uint32_t rank, 
     return tensor;
 }
 
-static int64_t count_elements(const ent_tensor *tensor)
-{
+static int64_t count_elements(const ent_tensor *tensor) {
     int64_t count = 1;
     for (uint32_t i = 0; i < tensor->rank; i++) count *= tensor->dims[i];
     return count;
 }
 
-/* The same numbers for the same input every time; small ones, so that f16 holds them. Masks keep the first key. */
-static void fill(ent_tensor *tensor, uint32_t salt)
-{
+/* The same numbers for the same input every time; small ones, so that f16 holds them. Masks keep the first
+ * key. */
+static void fill(ent_tensor *tensor, uint32_t salt) {
     uint64_t state = salt * 977u + 5u;
     for (int64_t i = 0; i < count_elements(tensor); i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         double unit = (double)(state >> 40) / 16777216.0;
-        if (tensor->dtype == ENT_DTYPE_BOOL) ent_ops_store_i64(tensor->data, tensor->dtype, i, i % tensor->dims[tensor->rank - 1] == 0 || unit > 0.3);
-        else ent_ops_store_f64(tensor->data, tensor->dtype, i, unit * 2.0 - 0.9);
+        if (tensor->dtype == ENT_DTYPE_BOOL)
+            ent_ops_store_i64(tensor->data, tensor->dtype, i,
+                              i % tensor->dims[tensor->rank - 1] == 0 || unit > 0.3);
+        else
+            ent_ops_store_f64(tensor->data, tensor->dtype, i, unit * 2.0 - 0.9);
     }
 }
 
-static void evaluate_node(ent_arena *arena, const ent_node *node, ent_tensor **values)
-{
+static void evaluate_node(ent_arena *arena, const ent_node *node, ent_tensor **values) {
     const ent_tensor *inputs[8] = {0};
     ent_tensor *outputs[8] = {0}, shapes[8] = {0};
     ent_ops_error error = {0};
     ck_assert_uint_le(node->input_count, 8);
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != ENT_ID_NONE) inputs[i] = values[node->inputs[i]];
-    ent_code code = ent_ops_output_dims(node->op, node->attrs, inputs, node->input_count, shapes, node->output_count, &error);
+    ent_code code = ent_ops_output_dims(node->op, node->attrs, inputs, node->input_count, shapes,
+                                        node->output_count, &error);
     ck_assert_msg(code == ENT_OK, "%s: %s", node->name, error.text);
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == ENT_ID_NONE) continue;
         outputs[i] = make_tensor(arena, shapes[i].dtype, shapes[i].rank, shapes[i].dims);
         values[node->outputs[i]] = outputs[i];
     }
-    code = ent_ops_evaluate(node->op, node->attrs, inputs, node->input_count, outputs, node->output_count, ent_ops_memory_default(), &error);
+    code = ent_ops_evaluate(node->op, node->attrs, inputs, node->input_count, outputs, node->output_count,
+                            ent_ops_memory_default(), &error);
     ck_assert_msg(code == ENT_OK, "%s: %s", node->name, error.text);
 }
 
-static ent_tensor **evaluate(ent_arena *arena, const ent_module *module)
-{
+static ent_tensor **evaluate(ent_arena *arena, const ent_module *module) {
     ent_tensor **values = ent_arena_alloc(arena, module->values.count * sizeof *values);
     for (uint32_t v = 0; v < module->values.count; v++)
-        if (module->values.items[v].constant) values[v] = (ent_tensor *)(uintptr_t)&module->values.items[v].constant->tensor;
+        if (module->values.items[v].constant)
+            values[v] = (ent_tensor *)(uintptr_t)&module->values.items[v].constant->tensor;
     const ent_graph *graph = ent_module_graph(module, 0);
     for (uint32_t i = 0; i < graph->inputs.count; i++) {
         const ent_value *value = ent_module_value(module, graph->inputs.items[i]);
@@ -75,8 +77,8 @@ static ent_tensor **evaluate(ent_arena *arena, const ent_module *module)
 }
 
 /* Inferred shapes must be those of the evaluation too. */
-static void compare(const ent_module *module, uint32_t value, const ent_tensor *a, const ent_tensor *b, double tolerance)
-{
+static void compare(const ent_module *module, uint32_t value, const ent_tensor *a, const ent_tensor *b,
+                    double tolerance) {
     const ent_value *v = ent_module_value(module, value);
     ck_assert_uint_eq(a->rank, v->rank);
     ck_assert_uint_eq(b->rank, v->rank);
@@ -87,7 +89,8 @@ static void compare(const ent_module *module, uint32_t value, const ent_tensor *
     }
     for (int64_t i = 0; i < count_elements(a); i++) {
         double x = ent_ops_load_f64(a->data, a->dtype, i), y = ent_ops_load_f64(b->data, b->dtype, i);
-        ck_assert_msg(fabs(x - y) <= tolerance * (1.0 + fabs(x)), "%s[%lld]: whole %.9g, in pieces %.9g", v->name, (long long)i, x, y);
+        ck_assert_msg(fabs(x - y) <= tolerance * (1.0 + fabs(x)), "%s[%lld]: whole %.9g, in pieces %.9g",
+                      v->name, (long long)i, x, y);
     }
 }
 
@@ -96,33 +99,43 @@ static const struct {
     double tolerance;
 } cases[] = {
     {"%x: f32[2,3,4,5], %s: f32[3], %b: f32[3], %m: f32[3], %v: f32[3]", "%y",
-     "%vp = Mul(%v, %v) name \"p\" %y = BatchNormalization(%x, %s, %b, %m, %vp) {epsilon = 0.01} name \"c\"", 2e-5},
+     "%vp = Mul(%v, %v) name \"p\" %y = BatchNormalization(%x, %s, %b, %m, %vp) {epsilon = 0.01} name \"c\"",
+     2e-5},
     {"%x: f32[2,3]", "%y",
-     "%s = constant f32[3] {1, 2, 3} %v = constant f32[3] {0.5, 4, 1} %y = BatchNormalization(%x, %s, %s, %v, %v) name \"c\"", 2e-5},
+     "%s = constant f32[3] {1, 2, 3} %v = constant f32[3] {0.5, 4, 1} %y = BatchNormalization(%x, %s, %s, "
+     "%v, %v) name \"c\"",
+     2e-5},
     {"%x: f16[2,3,4], %s: f16[3], %b: f16[3]", "%y",
      "%v = constant f32[3] {0.5, 4, 1} %y = BatchNormalization(%x, %s, %b, %v, %v) name \"c\"", 4e-3},
-    {"%x: f32[2,3,4,5], %s: f32[3], %b: f32[3]", "%y", "%y = InstanceNormalization(%x, %s, %b) name \"c\"", 2e-5},
-    {"%x: f32[2,3,4], %s: f32[4], %b: f32[4]", "%y, %mean, %inv", "%y, %mean, %inv = LayerNormalization(%x, %s, %b) name \"c\"", 2e-5},
-    {"%x: f32[2,3,4], %s: f32[3,4]", "%y", "%y = LayerNormalization(%x, %s) {axis = 1, epsilon = 0.1} name \"c\"", 2e-5},
-    {"%x: f16[2,3,4], %s: f16[4], %b: f16[4]", "%y, %inv", "%y, _, %inv = LayerNormalization(%x, %s, %b) name \"c\"", 4e-3},
+    {"%x: f32[2,3,4,5], %s: f32[3], %b: f32[3]", "%y", "%y = InstanceNormalization(%x, %s, %b) name \"c\"",
+     2e-5},
+    {"%x: f32[2,3,4], %s: f32[4], %b: f32[4]", "%y, %mean, %inv",
+     "%y, %mean, %inv = LayerNormalization(%x, %s, %b) name \"c\"", 2e-5},
+    {"%x: f32[2,3,4], %s: f32[3,4]", "%y",
+     "%y = LayerNormalization(%x, %s) {axis = 1, epsilon = 0.1} name \"c\"", 2e-5},
+    {"%x: f16[2,3,4], %s: f16[4], %b: f16[4]", "%y, %inv",
+     "%y, _, %inv = LayerNormalization(%x, %s, %b) name \"c\"", 4e-3},
     {"%x: f32[40]", "%y", "%y = Gelu(%x) name \"c\"", 1e-6},
     {"%x: f32[40]", "%y", "%y = Gelu(%x) {approximate = \"tanh\"} name \"c\"", 1e-6},
-    {"%x: f32[40]", "%y", "%k = constant f32[] {5} %z = Mul(%x, %k) name \"p\" %y = HardSwish(%z) name \"c\"", 1e-6},
+    {"%x: f32[40]", "%y", "%k = constant f32[] {5} %z = Mul(%x, %k) name \"p\" %y = HardSwish(%z) name \"c\"",
+     1e-6},
     {"%x: f32[40]", "%y", "%y = Mish(%x) name \"c\"", 1e-6},
-    {"%q: f32[2,3,4,8], %k: f32[2,3,5,8], %v: f32[2,3,5,6]", "%y", "%y = Attention(%q, %k, %v) name \"c\"", 1e-5},
+    {"%q: f32[2,3,4,8], %k: f32[2,3,5,8], %v: f32[2,3,5,6]", "%y", "%y = Attention(%q, %k, %v) name \"c\"",
+     1e-5},
     {"%q: f32[2,4,5,8], %k: f32[2,2,5,8], %m: bool[5,5]", "%y",
      "%y = Attention(%q, %k, %k, %m) {is_causal = 1, scale = 0.7, softcap = 1.5} name \"c\"", 1e-5},
     {"%q: f32[2,4,24], %k: f32[2,6,12], %v: f32[2,6,10], %m: f32[2,1,4,6]", "%y",
      "%y = Attention(%q, %k, %v, %m) {q_num_heads = 4, kv_num_heads = 2} name \"c\"", 1e-5},
-    {"%q: f16[1,2,4,8]", "%y", "%y = Attention(%q, %q, %q) {is_causal = 1, softmax_precision = 1} name \"c\"", 4e-3},
+    {"%q: f16[1,2,4,8]", "%y", "%y = Attention(%q, %q, %q) {is_causal = 1, softmax_precision = 1} name \"c\"",
+     4e-3},
 };
 
-START_TEST(pieces_equal_the_whole)
-{
+START_TEST(pieces_equal_the_whole) {
     ent_arena *arena = ent_arena_create(0);
     ent_module *whole = NULL, *pieces = NULL;
     char text[2048];
-    snprintf(text, sizeof text, "module \"m\" { graph main(%s) -> (%s) { %s } }", cases[_i].inputs, cases[_i].outputs, cases[_i].node);
+    snprintf(text, sizeof text, "module \"m\" { graph main(%s) -> (%s) { %s } }", cases[_i].inputs,
+             cases[_i].outputs, cases[_i].node);
     ck_assert_ptr_null(ent_module_parse(arena, "case", text, &whole));
     ck_assert_ptr_null(ent_module_parse(arena, "case", text, &pieces));
     ck_assert_ptr_null(ent_module_infer(whole, arena));
@@ -142,8 +155,7 @@ START_TEST(pieces_equal_the_whole)
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("composite meaning");
     TCase *tests = tcase_create("meaning");
     tcase_add_loop_test(tests, pieces_equal_the_whole, 0, (int)(sizeof cases / sizeof *cases));
