@@ -10,9 +10,11 @@
 #include <immintrin.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,9 +22,14 @@
 enum {
     SPIN_MAX_NS = 50000,  /* longer than the serial part between two regions of a running network */
     SPIN_MIN_NS = 1000,   /* what a wake-up costs anyway */
-    STOLEN_NS = 100000,   /* a gap that only a descheduled thread sees */
     PAUSES_PER_LOOK = 16, /* between two reads of the clock */
 };
+
+/* How long one thread spins. `switches` counts how often the kernel took the processor from it. */
+typedef struct spinner {
+    int64_t budget_ns, most_ns;
+    long switches;
+} spinner;
 
 typedef struct worker {
     ent_cpu_pool *pool;
@@ -32,6 +39,7 @@ typedef struct worker {
 
 struct ent_cpu_pool {
     int threads;
+    int64_t spin_ns; /* the most that a thread of this pool spins */
     worker *workers;
     _Alignas(64) _Atomic uint64_t ticket;
     _Atomic(ent_cpu_task_fn) run;
@@ -43,6 +51,7 @@ struct ent_cpu_pool {
     _Atomic uint32_t caller_sleeps;
     _Alignas(64) _Atomic uint32_t region; /* the region's number; workers sleep on it */
     _Atomic uint32_t sleepers;
+    spinner caller; /* used by the caller of a region alone */
 };
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t expected) {
@@ -59,26 +68,34 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Spins until *word differs from `old` or the time is over. Halves *budget_ns when the processor was taken
- * away meanwhile, else lets it grow back. True if the word changed. */
-static bool spin_while(_Atomic uint32_t *word, uint32_t old, int64_t *budget_ns) {
-    int64_t start = now_ns(), last = start;
-    for (;;) {
+static spinner spinner_start(const ent_cpu_pool *pool) {
+    return (spinner){.budget_ns = pool->spin_ns, .most_ns = pool->spin_ns};
+}
+
+/* Spinning takes processor time from whoever should end it, once threads outnumber processors: then spin
+ * less. */
+static void spinner_adapt(spinner *s) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
+    if (usage.ru_nivcsw > s->switches) s->budget_ns /= 2;
+    if (s->budget_ns < SPIN_MIN_NS) s->budget_ns = SPIN_MIN_NS;
+    s->switches = usage.ru_nivcsw;
+}
+
+/* Spins until *word differs from `old` or the time is over. True if the word changed. */
+static bool spin_while(_Atomic uint32_t *word, uint32_t old, spinner *s) {
+    int64_t start = now_ns();
+    do {
         for (int i = 0; i < PAUSES_PER_LOOK; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != old) {
-                if (*budget_ns < SPIN_MAX_NS) *budget_ns += *budget_ns / 8;
+                if (s->budget_ns < s->most_ns) s->budget_ns += s->budget_ns / 32;
                 return true;
             }
             _mm_pause();
         }
-        int64_t now = now_ns();
-        if (now - last > STOLEN_NS) {
-            *budget_ns = *budget_ns / 2 > SPIN_MIN_NS ? *budget_ns / 2 : SPIN_MIN_NS;
-            return false;
-        }
-        if (now - start > *budget_ns) return false;
-        last = now;
-    }
+    } while (now_ns() - start < s->budget_ns);
+    spinner_adapt(s);
+    return false;
 }
 
 /* Claims and runs chunks of the region until none is left. */
@@ -111,10 +128,10 @@ static void take_part(ent_cpu_pool *pool, uint32_t region, int thread) {
 static void *work(void *argument) {
     worker *self = argument;
     ent_cpu_pool *pool = self->pool;
-    int64_t budget_ns = SPIN_MAX_NS;
+    spinner spin = spinner_start(pool);
     uint32_t seen = 0;
     for (;;) {
-        if (!spin_while(&pool->region, seen, &budget_ns)) {
+        if (!spin_while(&pool->region, seen, &spin)) {
             atomic_fetch_add_explicit(&pool->sleepers, 1, memory_order_seq_cst);
             while (atomic_load_explicit(&pool->region, memory_order_seq_cst) == seen)
                 futex_wait(&pool->region, seen);
@@ -131,6 +148,10 @@ ent_cpu_pool *ent_cpu_pool_create(int threads) {
     if (!pool) return NULL;
     *pool = (ent_cpu_pool){.threads = 1};
     if (threads <= 1) return pool;
+    cpu_set_t set;
+    bool crowded = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < threads;
+    pool->spin_ns = crowded ? SPIN_MIN_NS : SPIN_MAX_NS;
+    pool->caller = spinner_start(pool);
     pool->workers = calloc((size_t)threads, sizeof *pool->workers);
     if (!pool->workers) {
         free(pool);
@@ -167,11 +188,10 @@ int ent_cpu_pool_threads(const ent_cpu_pool *pool) {
 }
 
 static void wait_until_done(ent_cpu_pool *pool, uint32_t n_tasks) {
-    int64_t budget_ns = SPIN_MAX_NS;
     for (;;) {
         uint32_t done = atomic_load_explicit(&pool->done, memory_order_acquire);
         if (done == n_tasks) return;
-        if (spin_while(&pool->done, done, &budget_ns)) continue;
+        if (spin_while(&pool->done, done, &pool->caller)) continue;
         atomic_store_explicit(&pool->caller_sleeps, 1, memory_order_seq_cst);
         while ((done = atomic_load_explicit(&pool->done, memory_order_seq_cst)) != n_tasks)
             futex_wait(&pool->done, done);
