@@ -339,7 +339,7 @@ static void fake_kernel_unload(ent_kernel *kernel)
 static ent_code fake_kernel_info(ent_kernel *kernel, ent_kernel_info *out)
 {
     out->tier = ENT_TIER_EMULATED;
-    snprintf(out->path, sizeof out->path, "fake %s", kernel->text);
+    snprintf(out->path, sizeof out->path, "fake %.50s", kernel->text);
     return ENT_OK;
 }
 
