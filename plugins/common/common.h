@@ -116,6 +116,16 @@ void ent_common_region_destroy(ent_common_region *region);
 ent_code ent_common_region_run(ent_common_region *region, void *const *addresses, void *scratch,
                                ent_ops_error *error);
 
+/* quote and award of ent_negotiate_v1 for devices that run whatever core/ops evaluates. Each region is
+ * accepted or declined; a decline carries one reason: node.unsupported (no evaluation for operator and
+ * dtype), dtype.unsupported, rank.unknown, dims.open (known only at run time), layout.unknown, message.* (the
+ * request contradicts itself). An accept names a quote and no price: the price that the declaration gives is
+ * firm. Award accepts what was quoted. Keep no state; any thread. */
+ent_code ent_common_quote(ent_device *device, const ent_call *call, const uint8_t *request, size_t size,
+                          ent_bytes *out_reply);
+ent_code ent_common_award(ent_device *device, const ent_call *call, const uint8_t *request, size_t size,
+                          ent_bytes *out_reply);
+
 /* A kernel that evaluates a region: tier GENERIC. Blob = header "ENTREGN1" + the region message. */
 ent_code ent_common_region_blob(const ent_call *call, const uint8_t *request, size_t size,
                                 ent_bytes *out_blob);

@@ -56,6 +56,8 @@ static ent_code compile(ent_device *device, const ent_call *call, uint32_t depth
 
 static const ent_device_v1 device_interface = {
     {sizeof(ent_device_v1), ENT_STRUCT_DEVICE_V1, NULL}, list_devices, open_device, close_device, declare};
+static const ent_negotiate_v1 negotiate_interface = {
+    {sizeof(ent_negotiate_v1), ENT_STRUCT_NEGOTIATE_V1, NULL}, NULL, ent_common_quote, ent_common_award};
 static const ent_compile_v1 compile_interface = {{sizeof(ent_compile_v1), ENT_STRUCT_COMPILE_V1, NULL},
                                                  compile};
 static const ent_runtime_v1 runtime_interface = {{sizeof(ent_runtime_v1), ENT_STRUCT_RUNTIME_V1, NULL},
@@ -82,6 +84,8 @@ static const void *get_interface(uint32_t id, uint32_t version) {
     switch (id) {
     case ENT_INTERFACE_DEVICE:
         return &device_interface;
+    case ENT_INTERFACE_NEGOTIATE:
+        return &negotiate_interface;
     case ENT_INTERFACE_COMPILE:
         return &compile_interface;
     case ENT_INTERFACE_RUNTIME:
