@@ -146,8 +146,10 @@ static void read_tile(ent_reader *parent, ent_capability *out) {
                   {"copy_strided_ns", &out->tile.copy_strided_ns},
                   {"gather_ns", &out->tile.gather_ns},
                   {"window_gflops", &out->tile.window_gflops}};
+    bool is_tile_device =
+        (out->depths & ENT_DEPTH_TILE) != 0; /* others give what prices their layout changes */
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        *fields[i].value = ent_reader_number(&reader, fields[i].name, true, 0, 0, 1e9);
+        *fields[i].value = ent_reader_number(&reader, fields[i].name, is_tile_device, 0, 0, 1e9);
     uint32_t count = 0;
     const char *const *names = ent_reader_texts(&reader, "maps", &count);
     uint32_t *maps = ent_arena_alloc(parent->arena, (count + 1) * sizeof *maps);

@@ -133,5 +133,14 @@ bool ent_common_is_region_blob(const uint8_t *blob, size_t size);
 ent_code ent_common_region_kernel_load(ent_device *device, const ent_call *call, const uint8_t *blob,
                                        size_t size, ent_kernel **out);
 void ent_common_region_kernel_unload(ent_kernel *kernel);
+/* compile of ent_compile_v1 at depth REGION: checks the region and makes it a blob. */
+ent_code ent_common_region_compile(ent_device *device, const ent_call *call, uint32_t depth,
+                                   const uint8_t *request, size_t size, ent_bytes *out_blob);
+
+/* Interface tables made of the above: negotiate (quote and award, no survey), compile at region depth, and a
+ * runtime on host memory whose kernels are regions. */
+extern const ent_negotiate_v1 ent_common_region_negotiate;
+extern const ent_compile_v1 ent_common_region_compiler;
+extern const ent_runtime_v1 ent_common_region_runtime;
 
 #endif

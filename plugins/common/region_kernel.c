@@ -83,3 +83,37 @@ void ent_common_region_kernel_unload(ent_kernel *kernel) {
     ent_common_release(k->head.host, k->binding_bytes);
     ent_common_release(k->head.host, k);
 }
+
+ent_code ent_common_region_compile(ent_device *device, const ent_call *call, uint32_t depth,
+                                   const uint8_t *request, size_t size, ent_bytes *out_blob) {
+    if (depth != ENT_DEPTH_REGION)
+        return ent_common_fail(call, ENT_CODE_UNSUPPORTED, "this device takes regions only");
+    ent_common_region *region = NULL;
+    ent_code code = ent_common_region_create(device->host, call, request, size, &region);
+    if (code != ENT_OK) return code;
+    ent_common_region_destroy(region);
+    return ent_common_region_blob(call, request, size, out_blob);
+}
+
+const ent_negotiate_v1 ent_common_region_negotiate = {
+    {sizeof(ent_negotiate_v1), ENT_STRUCT_NEGOTIATE_V1, NULL}, NULL, ent_common_quote, ent_common_award};
+const ent_compile_v1 ent_common_region_compiler = {{sizeof(ent_compile_v1), ENT_STRUCT_COMPILE_V1, NULL},
+                                                   ent_common_region_compile};
+const ent_runtime_v1 ent_common_region_runtime = {{sizeof(ent_runtime_v1), ENT_STRUCT_RUNTIME_V1, NULL},
+                                                  ent_common_buffer_create,
+                                                  ent_common_buffer_import,
+                                                  ent_common_buffer_destroy,
+                                                  ent_common_buffer_map,
+                                                  ent_common_buffer_read,
+                                                  ent_common_buffer_write,
+                                                  ent_common_queue_create,
+                                                  ent_common_queue_destroy,
+                                                  ent_common_fence_create,
+                                                  ent_common_fence_destroy,
+                                                  ent_common_fence_signal,
+                                                  ent_common_fence_wait,
+                                                  ent_common_fence_value,
+                                                  ent_common_region_kernel_load,
+                                                  ent_common_region_kernel_unload,
+                                                  ent_common_kernel_info,
+                                                  ent_common_submit};

@@ -43,53 +43,19 @@ static ent_code declare(ent_device *device, const ent_call *call, ent_bytes *out
     return ent_common_reply(call, document, sizeof document - 1, out_json);
 }
 
-static ent_code compile(ent_device *device, const ent_call *call, uint32_t depth, const uint8_t *request,
-                        size_t size, ent_bytes *out_blob) {
-    if (depth != ENT_DEPTH_REGION)
-        return ent_common_fail(call, ENT_CODE_UNSUPPORTED, "reference takes regions only");
-    ent_common_region *region = NULL;
-    ent_code code = ent_common_region_create(device->host, call, request, size, &region);
-    if (code != ENT_OK) return code;
-    ent_common_region_destroy(region);
-    return ent_common_region_blob(call, request, size, out_blob);
-}
-
 static const ent_device_v1 device_interface = {
     {sizeof(ent_device_v1), ENT_STRUCT_DEVICE_V1, NULL}, list_devices, open_device, close_device, declare};
-static const ent_negotiate_v1 negotiate_interface = {
-    {sizeof(ent_negotiate_v1), ENT_STRUCT_NEGOTIATE_V1, NULL}, NULL, ent_common_quote, ent_common_award};
-static const ent_compile_v1 compile_interface = {{sizeof(ent_compile_v1), ENT_STRUCT_COMPILE_V1, NULL},
-                                                 compile};
-static const ent_runtime_v1 runtime_interface = {{sizeof(ent_runtime_v1), ENT_STRUCT_RUNTIME_V1, NULL},
-                                                 ent_common_buffer_create,
-                                                 ent_common_buffer_import,
-                                                 ent_common_buffer_destroy,
-                                                 ent_common_buffer_map,
-                                                 ent_common_buffer_read,
-                                                 ent_common_buffer_write,
-                                                 ent_common_queue_create,
-                                                 ent_common_queue_destroy,
-                                                 ent_common_fence_create,
-                                                 ent_common_fence_destroy,
-                                                 ent_common_fence_signal,
-                                                 ent_common_fence_wait,
-                                                 ent_common_fence_value,
-                                                 ent_common_region_kernel_load,
-                                                 ent_common_region_kernel_unload,
-                                                 ent_common_kernel_info,
-                                                 ent_common_submit};
-
 static const void *get_interface(uint32_t id, uint32_t version) {
     if (version != 1) return NULL;
     switch (id) {
     case ENT_INTERFACE_DEVICE:
         return &device_interface;
     case ENT_INTERFACE_NEGOTIATE:
-        return &negotiate_interface;
+        return &ent_common_region_negotiate;
     case ENT_INTERFACE_COMPILE:
-        return &compile_interface;
+        return &ent_common_region_compiler;
     case ENT_INTERFACE_RUNTIME:
-        return &runtime_interface;
+        return &ent_common_region_runtime;
     default:
         return NULL;
     }
