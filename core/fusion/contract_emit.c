@@ -353,6 +353,7 @@ bool fusion_contraction_emit(fusion_group *group, const fusion_contraction *c, c
     fusion_space_order(&e.space, group->outputs[0], out);
     if (!add_ports(&e, a, b) || !fusion_space_ports(&e.space, false)) return false;
     e.space.ports[e.space.port_count - 1].layout = *out;
+    if (!fusion_space_consistent(&e.space)) return false;
     fusion_space_merge(&e.space);
     if (!find_axes(&e)) return false;
     choose_tiles(&e);

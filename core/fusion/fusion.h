@@ -20,7 +20,8 @@ ent_status ent_fusion_find_layouts(const ent_module *module, ent_arena *arena, e
 
 /* A binding of the tile program, in the program's buffer order: inputs, constants, outputs. The program's buffer may describe the
  * bytes with other dims than the value has (axes of extent 1 dropped, neighbours merged): the bytes are those of the value in
- * `layout`. One value may be bound twice, always in one layout. Where several layouts store the same bytes (axes of extent 1), ports
+ * `layout`. A value may be bound twice, then
+ * in one layout unless it is constant. Where several layouts store the same bytes (axes of extent 1), ports
  * name the first of the value's list. */
 typedef struct ent_fusion_port {
     uint32_t value;   /* module value; NONE for scratch */

@@ -268,7 +268,7 @@ bool fusion_group_convex(fusion_group *group, uint32_t item)
 static bool used_outside(const fusion_group *group, uint32_t value)
 {
     const fusion_context *context = group->context;
-    if (context->uses.is_output[value]) return true;
+    if (context->uses.is_output[value] || ent_uses_count(&context->uses, value) == 0) return true; /* nobody's, but it must go somewhere */
     for (uint32_t u = context->uses.offsets[value]; u < context->uses.offsets[value + 1]; u++)
         if (context->member[context->uses.users[u]] != group->stamp) return true;
     return false;

@@ -181,6 +181,8 @@ const ent_layout *fusion_space_layout(const fusion_space *space, uint32_t value)
 bool fusion_space_ports(fusion_space *space, bool plain_outputs);
 /* Merges and describes the ports by axes. */
 void fusion_space_merge(fusion_space *space);
+/* No value is wanted in two layouts. */
+bool fusion_space_consistent(const fusion_space *space);
 fusion_port *fusion_space_find(fusion_space *space, uint32_t value, bool is_output);
 
 /* ---- body.c ---- */

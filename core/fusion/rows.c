@@ -289,9 +289,15 @@ void fusion_make_rows(fusion_context *context, uint32_t item)
     fusion_group group;
     fusion_group_begin(&group, context, context->items[item].graph);
     if (!fusion_group_add(&group, item)) return;
-    for (uint32_t emitted = 0; emitted < 8 && fusion_group_grow(&group) != ENT_ID_NONE;) {
+    bool last_emitted = true;
+    while (fusion_group_grow(&group) != ENT_ID_NONE) {
+        last_emitted = false;
         if (group.only_relabels || !fusion_group_close(&group, FUSION_MAX_OUTPUTS)) continue;
+        uint32_t n = group.item_count;
+        bool wanted = n <= 4 || (group.output_count == 1 && (n == 6 || n % 4 == 0));
+        if (!wanted) continue;
         build_variants(&group);
-        emitted++;
+        last_emitted = true;
     }
+    if (!last_emitted && !group.only_relabels && fusion_group_close(&group, FUSION_MAX_OUTPUTS)) build_variants(&group);
 }

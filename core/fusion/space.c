@@ -128,6 +128,16 @@ void fusion_space_merge(fusion_space *space)
     }
 }
 
+bool fusion_space_consistent(const fusion_space *space)
+{
+    for (uint32_t p = 0; p < space->port_count; p++)
+        for (uint32_t q = 0; q < p; q++)
+            if (space->ports[p].value == space->ports[q].value && !fusion_is_constant(space->group->context, space->ports[p].value) &&
+                !ent_layout_equal(&space->ports[p].layout, &space->ports[q].layout))
+                return false;
+    return true;
+}
+
 fusion_port *fusion_space_find(fusion_space *space, uint32_t value, bool is_output)
 {
     for (uint32_t p = 0; p < space->port_count; p++)

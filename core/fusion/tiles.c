@@ -73,9 +73,11 @@ static void consider(chooser *c, int64_t t1, int64_t t2, int64_t n)
     if (blocks > 1) compute += 0.02 * (double)(rows * n) * ((double)fusion_ceil(s->k, k) - 1);
     double rounds = instances > 8 * c->units ? instances / c->units : ceil(instances / c->units);
     double a_all = 4.0 * (double)(s->m1 * s->m2 * s->k) * s->a_spread, b_all = 4.0 * (double)s->n * sum;
+    /* What is read again for each tile of the other operand; a tile that L2 does not hold is read again even by its neighbour. */
     double a_again = a_all < c->l2 / 2 ? 1 : n_tiles, b_again = b_all < c->l2 / 2 ? 1 : m_tiles;
-    /* n fastest: A tiles stay, B streams for each row tile; else the other way round */
-    double n_fast = a_all + b_all * b_again, m_fast = b_all + a_all * a_again;
+    double a_tile = 4.0 * (double)(rows * s->k) * s->a_spread, b_tile = 4.0 * (double)n * sum;
+    double a_stays = a_tile < c->l2 * 0.6 ? 1 : a_again, b_stays = b_tile < c->l2 * 0.6 ? 1 : b_again;
+    double n_fast = a_all * a_stays + b_all * b_again, m_fast = b_all * b_stays + a_all * a_again;
     double traffic = (n_fast < m_fast ? n_fast : m_fast) * (double)s->others / (c->l3_gbps * c->units);
     double time = rounds * compute + 0.6 * traffic;
     if (time >= c->best) return;

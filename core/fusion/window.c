@@ -270,6 +270,7 @@ static void make_variants(fusion_group *group, void *user)
         fusion_space_order(&e.space, out, layout);
         if (!add_ports(&e, &own) || !fusion_space_ports(&e.space, false)) return;
         e.space.ports[e.space.port_count - 1].layout = *layout;
+        if (!fusion_space_consistent(&e.space)) continue;
         fusion_space_merge(&e.space);
         const fusion_item *last = &context->items[group->items[group->item_count - 1]];
         fusion_body_begin(&e.body, &e.space, fusion_value_of(context, last->outputs[0])->name);
