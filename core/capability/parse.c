@@ -80,16 +80,15 @@ static void *read_list(ent_reader *reader, const char *field, bool required, siz
 }
 
 static void read_level(ent_reader *reader, void *out) {
+    static const char *const scopes[] = {"unit", "device", "host"};
     ent_memory_level *level = out;
     level->name = ent_reader_text(reader, "name", true, "");
-    level->scope = ent_reader_text(reader, "scope", true, "");
+    uint32_t scope = ent_reader_word(reader, "scope", true, scopes, 3);
+    level->scope = scope < 3 ? scopes[scope] : "";
     level->bytes = (uint64_t)ent_reader_number(reader, "bytes", true, 0, 0, 1e16);
     level->read_gbps = ent_reader_number(reader, "read_gbps", true, 0, 1e-3, 1e9);
     level->write_gbps = ent_reader_number(reader, "write_gbps", false, level->read_gbps, 1e-3, 1e9);
     level->unit_gbps = ent_reader_number(reader, "unit_gbps", false, 0, 0, 1e9);
-    if (strcmp(level->scope, "unit") != 0 && strcmp(level->scope, "device") != 0 &&
-        strcmp(level->scope, "host") != 0)
-        ent_reader_fail(reader, "scope", "capability.word", "must be unit, device or host");
 }
 
 static uint32_t read_dtype(ent_reader *reader, const char *field) {
@@ -181,6 +180,24 @@ static uint32_t read_depths(ent_reader *reader) {
     return set;
 }
 
+/* One of a few words, or the word that stands for "absent". */
+static const char *choose(ent_reader *reader, const char *field, bool required, const char *const *words,
+                          uint32_t count, const char *missing) {
+    uint32_t index = ent_reader_word(reader, field, required, words, count);
+    return index < count ? words[index] : missing;
+}
+
+/* What only the whole document shows. */
+static void check_document(ent_reader *reader, const ent_capability *out) {
+    if (reader->status) return;
+    if (out->level_count == 0)
+        ent_reader_fail(reader, "memory", "capability.missing", "needs at least one level");
+    for (uint32_t i = 0; i < out->pattern_count; i++)
+        if (!(out->depths & out->patterns[i].depth))
+            ent_reader_fail(reader, ent_arena_format(reader->arena, "patterns/%u/depth", i),
+                            "capability.depth", "is not among the device's depths");
+}
+
 static void read_document(ent_reader *reader, ent_capability *out) {
     int64_t schema = ent_reader_int(reader, "schema", true, 0, 0, INT32_MAX);
     if (!reader->status && schema != 1)
@@ -188,9 +205,11 @@ static void read_document(ent_reader *reader, ent_capability *out) {
                         (long long)schema);
     out->name = ent_reader_text(reader, "name", true, "");
     out->vendor = ent_reader_text(reader, "vendor", false, "");
-    out->kind = ent_reader_text(reader, "kind", true, "");
+    static const char *const kinds[] = {"cpu", "gpu", "npu", "other"}, *const bases[] = {
+                                                                           "measured", "declared", "assumed"};
+    out->kind = choose(reader, "kind", true, kinds, 4, "");
     out->description = ent_reader_text(reader, "description", false, "");
-    out->basis = ent_reader_text(reader, "basis", false, "declared");
+    out->basis = choose(reader, "basis", false, bases, 3, "declared");
     ent_reader_text(reader, "source", false, NULL);
     ent_reader_text(reader, "date", false, NULL);
     out->units = (uint32_t)ent_reader_int(reader, "units", true, 1, 1, 1 << 20);
@@ -204,13 +223,20 @@ static void read_document(ent_reader *reader, ent_capability *out) {
     out->patterns =
         read_list(reader, "patterns", false, sizeof(ent_pattern), read_pattern_item, &out->pattern_count);
     read_tile(reader, out);
+    check_document(reader, out);
 }
 
 ent_status ent_capability_parse(ent_arena *arena, const char *place, const char *json, size_t size,
                                 ent_capability **out) {
     const char *end = NULL;
     cJSON *root = cJSON_ParseWithLengthOpts(json ? json : "", json ? size : 0, &end, false);
-    if (!root) {
+    bool whole = root != NULL;
+    for (; whole && end < json + size; end++) {
+        whole = *end == ' ' || *end == '\n' || *end == '\r' || *end == '\t';
+        if (!whole) break;
+    }
+    if (!whole) {
+        cJSON_Delete(root);
         uint32_t line = 1;
         for (const char *at = json; at && at < end; at++) line += *at == '\n';
         return ent_status_make(arena, ENT_ERROR_DEVICE, "capability.json",

@@ -27,13 +27,8 @@ static const uint32_t *read_ops(ent_reader *reader, const char *field, uint32_t 
 
 static uint32_t read_class(ent_reader *reader, const char *field) {
     static const char *const names[] = {"elementwise", "contraction", "window", "reduction", "movement"};
-    const char *name = ent_reader_text(reader, field, false, NULL);
-    for (uint32_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0) return i + 1;
-    if (name)
-        ent_reader_fail(reader, field, "capability.class",
-                        "'%s' is no class: elementwise, contraction, window, reduction, movement", name);
-    return ENT_CLASS_NONE;
+    uint32_t index = ent_reader_word(reader, field, false, names, 5);
+    return index < 5 ? index + 1 : ENT_CLASS_NONE;
 }
 
 static void read_node(ent_reader *reader, uint32_t index, ent_pattern_node *out) {
@@ -53,12 +48,15 @@ static void read_node(ent_reader *reader, uint32_t index, ent_pattern_node *out)
 static uint32_t read_kind(ent_reader *reader) {
     static const char *const names[] = {"dtype",        "rank",     "dim",     "attribute",
                                         "attribute_is", "constant", "elements"};
-    const char *name = ent_reader_text(reader, "kind", true, "");
-    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0) return i + 1;
-    ent_reader_fail(reader, "kind", "capability.constraint",
-                    "'%s' is none of dtype, rank, dim, attribute, attribute_is, constant, elements", name);
-    return 0;
+    uint32_t index = ent_reader_word(reader, "kind", true, names, 7);
+    return index < 7 ? index + 1 : 0;
+}
+
+/* The request that would satisfy a constraint; the closed vocabulary of ent_request_kind. */
+static const char *read_fix(ent_reader *reader) {
+    static const char *const names[] = {"layout", "decompose", "pad", "split", "dtype", "drop", "tile"};
+    uint32_t index = ent_reader_word(reader, "fix", false, names, 7);
+    return index < 7 ? names[index] : NULL;
 }
 
 static void check_names(ent_reader *reader, const ent_constraint *c) {
@@ -88,7 +86,9 @@ static void read_constraint(ent_reader *reader, uint32_t node_count, ent_constra
     out->max = ent_reader_int(reader, "max", false, -1, -1, INT64_C(1) << 52);
     out->attr = ent_reader_text(reader, "attribute", false, NULL);
     out->names = ent_reader_texts(reader, "names", &out->name_count);
-    out->fix = ent_reader_text(reader, "fix", false, NULL);
+    out->fix = read_fix(reader);
+    if (!reader->status && out->max >= 0 && out->max < out->min)
+        ent_reader_fail(reader, "max", "capability.range", "must not be below min");
     check_names(reader, out);
 }
 
@@ -113,50 +113,54 @@ static void read_cost(ent_reader *reader, ent_pattern *out) {
     if (status && !reader->status) reader->status = status;
 }
 
-static uint32_t read_word(ent_reader *reader, const char *field, const char *const *names,
-                          const uint32_t *values, uint32_t count) {
-    const char *name = ent_reader_text(reader, field, true, "");
-    for (uint32_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0) return values[i];
-    ent_reader_fail(reader, field, "capability.word", "'%s' is not known here", name);
-    return 0;
+static const ent_pattern_node *read_nodes(ent_reader *reader, uint32_t *out_count) {
+    const cJSON *array = ent_reader_array(reader, "nodes", false, false), *item;
+    size_t room = array ? (size_t)cJSON_GetArraySize(array) + 1 : 1;
+    ent_pattern_node *list = ent_arena_alloc(reader->arena, room * sizeof *list);
+    uint32_t count = 0;
+    if (array) cJSON_ArrayForEach(item, array) {
+            ent_reader child;
+            ent_reader_item(reader, "nodes", count, item, &child);
+            read_node(&child, count, &list[count]);
+            if (ent_reader_finish(&child) && !reader->status) reader->status = child.status;
+            count++;
+        }
+    *out_count = count;
+    return list;
 }
 
+static const ent_constraint *read_constraints(ent_reader *reader, uint32_t node_count, uint32_t *out_count) {
+    const cJSON *array = ent_reader_array(reader, "constraints", false, false), *item;
+    size_t room = array ? (size_t)cJSON_GetArraySize(array) + 1 : 1;
+    ent_constraint *list = ent_arena_alloc(reader->arena, room * sizeof *list);
+    uint32_t count = 0;
+    if (array) cJSON_ArrayForEach(item, array) {
+            ent_reader child;
+            ent_reader_item(reader, "constraints", count, item, &child);
+            read_constraint(&child, node_count, &list[count++]);
+            if (ent_reader_finish(&child) && !reader->status) reader->status = child.status;
+        }
+    *out_count = count;
+    return list;
+}
+
+/* Tile depth is no depth of patterns: there the core makes the offers itself. */
 void ent_capability_read_pattern(ent_reader *reader, ent_pattern *out) {
-    static const char *const depths[] = {"graph", "region", "tile"}, *const tiers[] = {"native", "tuned",
-                                                                                       "generic", "emulated"};
-    static const uint32_t depth_values[] = {ENT_DEPTH_GRAPH, ENT_DEPTH_REGION, ENT_DEPTH_TILE},
-                          tier_values[] = {1, 2, 3, 4};
+    static const char *const depths[] = {"graph", "region"}, *const tiers[] = {"native", "tuned", "generic",
+                                                                               "emulated"};
     out->name = ent_reader_text(reader, "name", true, "");
-    out->depth = read_word(reader, "depth", depths, depth_values, 3);
-    out->tier = read_word(reader, "tier", tiers, tier_values, 4);
+    out->depth = ent_reader_word(reader, "depth", true, depths, 2) == 0 ? ENT_DEPTH_GRAPH : ENT_DEPTH_REGION;
+    out->tier = ENT_TIER_NATIVE + ent_reader_word(reader, "tier", true, tiers, 4);
     out->any_op = ent_reader_bool(reader, "any_op", false);
     out->composites = read_ops(reader, "composites", &out->composite_count);
-    const cJSON *nodes = ent_reader_array(reader, "nodes", false, false), *item;
-    ent_pattern_node *list =
-        ent_arena_alloc(reader->arena, (nodes ? (size_t)cJSON_GetArraySize(nodes) + 1 : 1) * sizeof *list);
-    if (nodes) cJSON_ArrayForEach(item, nodes) {
-            ent_reader child;
-            ent_reader_item(reader, "nodes", out->node_count, item, &child);
-            read_node(&child, out->node_count, &list[out->node_count]);
-            if (ent_reader_finish(&child) && !reader->status) reader->status = child.status;
-            out->node_count++;
-        }
-    out->nodes = list;
-    const cJSON *constraints = ent_reader_array(reader, "constraints", false, false);
-    ent_constraint *rules = ent_arena_alloc(
-        reader->arena, (constraints ? (size_t)cJSON_GetArraySize(constraints) + 1 : 1) * sizeof *rules);
-    if (constraints) cJSON_ArrayForEach(item, constraints) {
-            ent_reader child;
-            ent_reader_item(reader, "constraints", out->constraint_count, item, &child);
-            read_constraint(&child, out->node_count, &rules[out->constraint_count++]);
-            if (ent_reader_finish(&child) && !reader->status) reader->status = child.status;
-        }
-    out->constraints = rules;
+    out->nodes = read_nodes(reader, &out->node_count);
+    out->constraints = read_constraints(reader, out->node_count, &out->constraint_count);
     read_layouts(reader, out);
     read_cost(reader, out);
-    if (!reader->status && !out->any_op && out->node_count == 0 && out->composite_count == 0)
-        ent_reader_fail(reader, "nodes", "capability.pattern", "a pattern needs nodes, composites or any_op");
+    uint32_t kinds = out->any_op + (out->node_count > 0) + (out->composite_count > 0);
+    if (!reader->status && kinds != 1)
+        ent_reader_fail(reader, "nodes", "capability.pattern",
+                        "a pattern has exactly one of nodes, composites and any_op");
     if (!reader->status && out->node_count > 16)
         ent_reader_fail(reader, "nodes", "capability.pattern", "at most 16 nodes");
 }

@@ -27,7 +27,7 @@ void ent_reader_fail(ent_reader *reader, const char *field, const char *rule, co
     const char *text = ent_arena_format_list(reader->arena, format, list);
     va_end(list);
     const char *place = ent_arena_format(reader->arena, "%s: %s%s%s", reader->document, reader->pointer,
-                                         field ? "/" : "", field ? field : "");
+                                         field || !reader->pointer[0] ? "/" : "", field ? field : "");
     reader->status = ent_status_make(reader->arena, ENT_ERROR_DEVICE, rule, place, "%s", text);
 }
 
@@ -43,6 +43,8 @@ static const cJSON *fetch(ent_reader *reader, const char *field, bool required) 
 ent_status ent_reader_finish(ent_reader *reader) {
     if (reader->status) return reader->status;
     for (const cJSON *item = reader->object->child; item; item = item->next) {
+        if (cJSON_GetObjectItemCaseSensitive(reader->object, item->string) != item)
+            ent_reader_fail(reader, item->string, "capability.duplicate", "stands twice in this object");
         bool known = strncmp(item->string, "x-", 2) == 0 || item->string[0] == '$';
         for (uint32_t i = 0; i < reader->known_count && !known; i++)
             known = strcmp(reader->known[i], item->string) == 0;
@@ -60,7 +62,22 @@ const char *ent_reader_text(ent_reader *reader, const char *field, bool required
         ent_reader_fail(reader, field, "capability.type", "must be a string");
         return missing;
     }
+    if (required && !item->valuestring[0])
+        ent_reader_fail(reader, field, "capability.missing", "must not be empty");
     return ent_arena_strdup(reader->arena, item->valuestring);
+}
+
+uint32_t ent_reader_word(ent_reader *reader, const char *field, bool required, const char *const *words,
+                         uint32_t count) {
+    const char *text = ent_reader_text(reader, field, required, NULL);
+    if (!text || reader->status) return count;
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(words[i], text) == 0) return i;
+    ent_text list;
+    ent_text_init(&list, reader->arena);
+    for (uint32_t i = 0; i < count; i++) ent_text_add(&list, "%s%s", i ? ", " : "", words[i]);
+    ent_reader_fail(reader, field, "capability.word", "'%s' is none of: %s", text, list.data);
+    return count;
 }
 
 double ent_reader_number(ent_reader *reader, const char *field, bool required, double missing, double min,
@@ -69,7 +86,7 @@ double ent_reader_number(ent_reader *reader, const char *field, bool required, d
     if (!item) return missing;
     double value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     if (!isfinite(value) || value < min || value > max) {
-        ent_reader_fail(reader, field, "capability.range", "must be a number from %g to %g", min, max);
+        ent_reader_fail(reader, field, "capability.range", "must be a number from %.12g to %.12g", min, max);
         return missing;
     }
     return value;

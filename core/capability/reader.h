@@ -27,6 +27,9 @@ void ent_reader_fail(ent_reader *reader, const char *field, const char *rule, co
     __attribute__((format(printf, 4, 5)));
 
 const char *ent_reader_text(ent_reader *reader, const char *field, bool required, const char *missing);
+/* Index of the field's text among words; count when absent or in error. */
+uint32_t ent_reader_word(ent_reader *reader, const char *field, bool required, const char *const *words,
+                         uint32_t count);
 double ent_reader_number(ent_reader *reader, const char *field, bool required, double missing, double min,
                          double max);
 int64_t ent_reader_int(ent_reader *reader, const char *field, bool required, int64_t missing, int64_t min,

@@ -19,8 +19,10 @@
 static const golden_stage *const stages[] = {
     &golden_stage_tile,
     &golden_stage_program,
+    &golden_stage_capability,
     &golden_stage_graph,
     &golden_stage_infer,
+    &golden_stage_fusion,
     &golden_stage_negotiate,
     &golden_stage_plan,
 };
