@@ -1,18 +1,17 @@
-/* Which dims of a contraction are rows, columns and sums, for each operator, and in which layouts it is offered. */
+/* Which dims of a contraction are rows, columns and sums, for each operator, and in which layouts it is
+ * offered. */
 #include <string.h>
 
 #include "core/fusion/internal.h"
 
-static uint8_t add_dim(fusion_group *group, fusion_contraction *c, int64_t size, fusion_role role)
-{
+static uint8_t add_dim(fusion_group *group, fusion_contraction *c, int64_t size, fusion_role role) {
     if (size == 1 || group->dim_count == FUSION_MAX_DIMS) return FUSION_NONE;
     group->dims[group->dim_count] = size;
     c->role[group->dim_count] = (uint8_t)role;
     return (uint8_t)group->dim_count++;
 }
 
-static void clear(fusion_contraction *c)
-{
+static void clear(fusion_contraction *c) {
     memset(c, 0, sizeof *c);
     c->bias = ENT_ID_NONE;
     memset(c->a_dim, FUSION_NONE, sizeof c->a_dim);
@@ -26,8 +25,7 @@ static void clear(fusion_contraction *c)
     c->alpha = c->beta = 1;
 }
 
-static bool set_output(fusion_group *group, uint32_t item, const uint8_t *to_dim)
-{
+static bool set_output(fusion_group *group, uint32_t item, const uint8_t *to_dim) {
     fusion_value *out = fusion_group_value(group, group->context->items[item].outputs[0], to_dim);
     if (!out) return false;
     out->inside = true;
@@ -35,11 +33,11 @@ static bool set_output(fusion_group *group, uint32_t item, const uint8_t *to_dim
     return true;
 }
 
-static bool set_matmul(fusion_group *group, uint32_t item, fusion_contraction *c)
-{
+static bool set_matmul(fusion_group *group, uint32_t item, fusion_contraction *c) {
     const fusion_context *context = group->context;
     const fusion_item *it = &context->items[item];
-    const ent_value *a = fusion_value_of(context, it->inputs[0]), *b = fusion_value_of(context, it->inputs[1]);
+    const ent_value *a = fusion_value_of(context, it->inputs[0]),
+                    *b = fusion_value_of(context, it->inputs[1]);
     const ent_value *y = fusion_value_of(context, it->outputs[0]);
     uint8_t to_dim[ENT_MAX_RANK];
     uint32_t columns = b->rank > 1, rows = a->rank > 1, batch = y->rank - columns - rows;
@@ -47,7 +45,8 @@ static bool set_matmul(fusion_group *group, uint32_t item, fusion_contraction *c
     c->b = it->inputs[1];
     c->kind = "matmul";
     for (uint32_t j = 0; j < batch; j++) {
-        int32_t i = (int32_t)(a->rank - 2) - (int32_t)(batch - j), k = (int32_t)(b->rank - 2) - (int32_t)(batch - j);
+        int32_t i = (int32_t)(a->rank - 2) - (int32_t)(batch - j),
+                k = (int32_t)(b->rank - 2) - (int32_t)(batch - j);
         bool in_a = a->rank > 2 && i >= 0 && a->dims[i] > 1, in_b = b->rank > 2 && k >= 0 && b->dims[k] > 1;
         to_dim[j] = add_dim(group, c, y->dims[j], in_b ? FUSION_ROLE_BATCH : FUSION_ROLE_M);
         if (in_a) c->a_dim[i] = to_dim[j];
@@ -64,12 +63,13 @@ static bool set_matmul(fusion_group *group, uint32_t item, fusion_contraction *c
     return set_output(group, item, to_dim);
 }
 
-static bool set_gemm(fusion_group *group, uint32_t item, fusion_contraction *c)
-{
+static bool set_gemm(fusion_group *group, uint32_t item, fusion_contraction *c) {
     const fusion_context *context = group->context;
     const fusion_item *it = &context->items[item];
-    const ent_value *y = fusion_value_of(context, it->outputs[0]), *a = fusion_value_of(context, it->inputs[0]);
-    uint32_t a_row = ent_attrs_int(it->attrs, "transA", 0) != 0, b_row = ent_attrs_int(it->attrs, "transB", 0) != 0;
+    const ent_value *y = fusion_value_of(context, it->outputs[0]),
+                    *a = fusion_value_of(context, it->inputs[0]);
+    uint32_t a_row = ent_attrs_int(it->attrs, "transA", 0) != 0,
+             b_row = ent_attrs_int(it->attrs, "transB", 0) != 0;
     uint8_t to_dim[ENT_MAX_RANK];
     if (a->rank != 2 || y->rank != 2) return false;
     c->a = it->inputs[0];
@@ -96,25 +96,23 @@ static bool set_gemm(fusion_group *group, uint32_t item, fusion_contraction *c)
     return set_output(group, item, to_dim);
 }
 
-static bool is_pointwise(const fusion_window *w)
-{
+static bool is_pointwise(const fusion_window *w) {
     for (uint32_t i = 0; i < w->rank; i++)
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad[i] != 0 || w->in[i] != w->out[i]) return false;
     return true;
 }
 
-static bool transposed_legal(const fusion_window *w)
-{
+static bool transposed_legal(const fusion_window *w) {
     for (uint32_t i = 0; i < w->rank; i++)
         if (w->dilation[i] != 1 || w->out[i] == 1 || w->pad[i] < 0) return false;
     return true;
 }
 
-static bool set_conv(fusion_group *group, uint32_t item, fusion_contraction *c)
-{
+static bool set_conv(fusion_group *group, uint32_t item, fusion_contraction *c) {
     fusion_context *context = group->context;
     const fusion_item *it = &context->items[item];
-    const ent_value *y = fusion_value_of(context, it->outputs[0]), *x = fusion_value_of(context, it->inputs[0]);
+    const ent_value *y = fusion_value_of(context, it->outputs[0]),
+                    *x = fusion_value_of(context, it->inputs[0]);
     uint8_t to_dim[ENT_MAX_RANK];
     c->transposed = it->op == ENT_OP_ConvTranspose;
     c->a = it->inputs[0];
@@ -133,7 +131,8 @@ static bool set_conv(fusion_group *group, uint32_t item, fusion_contraction *c)
         c->spatial_dim[i] = to_dim[i + 2] = add_dim(group, c, y->dims[i + 2], FUSION_ROLE_M);
         if (c->windowed) {
             c->a_spatial[i + 2] = c->b_spatial[i + 2] = (uint8_t)i;
-        } else c->a_dim[i + 2] = to_dim[i + 2];
+        } else
+            c->a_dim[i + 2] = to_dim[i + 2];
     }
     c->k_dim = add_dim(group, c, c->k, FUSION_ROLE_K);
     c->n_dim = c->n == 1 && c->groups > 1 ? FUSION_NONE : to_dim[1];
@@ -144,25 +143,26 @@ static bool set_conv(fusion_group *group, uint32_t item, fusion_contraction *c)
     if (c->bias != ENT_ID_NONE && y->dims[1] > 1) c->bias_dim[0] = to_dim[1];
     if (c->groups > 1) {
         c->a_channel = 1;
-        if (c->transposed) c->b_channel_k = 0;
-        else c->b_channel_n = 0;
+        if (c->transposed)
+            c->b_channel_k = 0;
+        else
+            c->b_channel_n = 0;
     }
     return set_output(group, item, to_dim);
 }
 
 /* ---- layouts ---- */
 
-static uint32_t block_of(const fusion_context *context)
-{
+static uint32_t block_of(const fusion_context *context) {
     for (uint32_t i = 0; i < context->capability->matrix_unit_count; i++)
-        if (context->capability->matrix_units[i].dtype_a == ENT_DTYPE_F32) return context->capability->matrix_units[i].b_block;
+        if (context->capability->matrix_units[i].dtype_a == ENT_DTYPE_F32)
+            return context->capability->matrix_units[i].b_block;
     return 0;
 }
 
-/* Constant B: columns outermost in blocks of the unit's panel width, then taps, then k: every panel is read in one run.
- * Where a group's channels are no whole number of panels: columns innermost, not blocked. */
-static ent_layout packed_layout(const fusion_context *context, const fusion_contraction *c)
-{
+/* Constant B: columns outermost in blocks of the unit's panel width, then taps, then k: every panel is read
+ * in one run. Where a group's channels are no whole number of panels: columns innermost, not blocked. */
+static ent_layout packed_layout(const fusion_context *context, const fusion_contraction *c) {
     const ent_value *b = fusion_value_of(context, c->b);
     uint32_t rank = b->rank, at = 0, block = block_of(context), n_axis = FUSION_NONE, k_axis = FUSION_NONE;
     ent_layout layout = ent_layout_plain(rank);
@@ -189,16 +189,16 @@ static ent_layout packed_layout(const fusion_context *context, const fusion_cont
     return layout;
 }
 
-static uint8_t innermost_dim(const fusion_context *context, uint32_t value, const ent_layout *layout, const uint8_t *dims)
-{
+static uint8_t innermost_dim(const fusion_context *context, uint32_t value, const ent_layout *layout,
+                             const uint8_t *dims) {
     uint8_t axes[ENT_MAX_RANK];
     uint32_t count = fusion_layout_sequence(context->module, value, layout, axes);
     return count ? dims[axes[count - 1]] : FUSION_NONE;
 }
 
 /* Layouts of A: those whose rows are contiguous; the first one if there is none. */
-static uint32_t layouts_of_a(const fusion_context *context, const fusion_contraction *c, const ent_layout **out)
-{
+static uint32_t layouts_of_a(const fusion_context *context, const fusion_contraction *c,
+                             const ent_layout **out) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < context->layouts->counts[c->a]; i++) {
         const ent_layout *layout = &context->layouts->items[c->a][i];
@@ -210,8 +210,8 @@ static uint32_t layouts_of_a(const fusion_context *context, const fusion_contrac
     return count;
 }
 
-static uint32_t layouts_of_b(const fusion_context *context, const fusion_contraction *c, ent_layout *packed, const ent_layout **out)
-{
+static uint32_t layouts_of_b(const fusion_context *context, const fusion_contraction *c, ent_layout *packed,
+                             const ent_layout **out) {
     uint32_t count = 0;
     if (fusion_is_constant(context, c->b)) {
         *packed = packed_layout(context, c);
@@ -221,7 +221,8 @@ static uint32_t layouts_of_b(const fusion_context *context, const fusion_contrac
     for (uint32_t i = 0; i < context->layouts->counts[c->b]; i++) {
         const ent_layout *layout = &context->layouts->items[c->b][i];
         uint8_t inner = innermost_dim(context, c->b, layout, c->b_dim);
-        if (c->windowed || inner == c->n_dim || inner == c->k_dim || inner == FUSION_NONE) out[count++] = layout;
+        if (c->windowed || inner == c->n_dim || inner == c->k_dim || inner == FUSION_NONE)
+            out[count++] = layout;
     }
     if (count == 0) out[count++] = &context->layouts->items[c->b][0];
     return count;
@@ -229,13 +230,13 @@ static uint32_t layouts_of_b(const fusion_context *context, const fusion_contrac
 
 #define MAX_VARIANTS 12
 
-static void make_variants(fusion_group *group, void *user)
-{
+static void make_variants(fusion_group *group, void *user) {
     const fusion_contraction *c = user;
     fusion_context *context = group->context;
     const ent_layout *a[ENT_FUSION_MAX_LAYOUTS], *b[ENT_FUSION_MAX_LAYOUTS];
     ent_layout packed;
-    uint32_t out = group->outputs[0], a_count = layouts_of_a(context, c, a), b_count = layouts_of_b(context, c, &packed, b);
+    uint32_t out = group->outputs[0], a_count = layouts_of_a(context, c, a),
+             b_count = layouts_of_b(context, c, &packed, b);
     uint32_t out_count = context->layouts->counts[out], made = 0;
     const fusion_value *v = fusion_group_find(group, out);
     for (uint32_t o = 0; o < out_count; o++) {
@@ -247,8 +248,7 @@ static void make_variants(fusion_group *group, void *user)
     }
 }
 
-void fusion_grow_epilogues(fusion_group *group, void (*make)(fusion_group *group, void *user), void *user)
-{
+void fusion_grow_epilogues(fusion_group *group, void (*make)(fusion_group *group, void *user), void *user) {
     if (fusion_group_close(group, 1)) make(group, user);
     for (uint32_t emitted = 0; emitted < 8 && fusion_group_grow(group) != ENT_ID_NONE;) {
         if (!fusion_group_close(group, 1)) continue;
@@ -257,25 +257,23 @@ void fusion_grow_epilogues(fusion_group *group, void (*make)(fusion_group *group
     }
 }
 
-static bool dtypes_fit(const fusion_context *context, const fusion_item *item)
-{
+static bool dtypes_fit(const fusion_context *context, const fusion_item *item) {
     uint32_t dtype = fusion_value_of(context, item->inputs[0])->dtype;
     if (dtype != ENT_DTYPE_F32 && dtype != ENT_DTYPE_F16 && dtype != ENT_DTYPE_BF16) return false;
     for (uint32_t i = 1; i < item->input_count; i++)
-        if (fusion_item_reads(item, i) && fusion_value_of(context, item->inputs[i])->dtype != dtype) return false;
+        if (fusion_item_reads(item, i) && fusion_value_of(context, item->inputs[i])->dtype != dtype)
+            return false;
     return true;
 }
 
-static bool is_depthwise(const fusion_context *context, const fusion_item *item)
-{
+static bool is_depthwise(const fusion_context *context, const fusion_item *item) {
     if (item->op != ENT_OP_Conv) return false;
     int64_t groups = ent_attrs_int(item->attrs, "group", 1);
     const ent_value *w = fusion_value_of(context, item->inputs[1]);
     return groups > 1 && w->dims[1] == 1 && w->dims[0] == groups;
 }
 
-void fusion_make_contraction(fusion_context *context, uint32_t item)
-{
+void fusion_make_contraction(fusion_context *context, uint32_t item) {
     const fusion_item *it = &context->items[item];
     fusion_contraction c;
     fusion_group group;

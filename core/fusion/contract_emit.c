@@ -1,5 +1,6 @@
 /* A contraction with its epilogue as a tile program, in the one form that executors recognise:
- *   acc = FILL or LOAD (bias); LOOPs over taps and k blocks { LOAD a; LOAD b; MMA acc, a, b }; MAPs with LOADs of operands; STORE. */
+ *   acc = FILL or LOAD (bias); LOOPs over taps and k blocks { LOAD a; LOAD b; MMA acc, a, b }; MAPs with
+ * LOADs of operands; STORE. */
 #include <string.h>
 
 #include "core/fusion/internal.h"
@@ -13,7 +14,8 @@ typedef struct emitter {
     fusion_tiles tiles;
     uint32_t m_axis[2], m_count; /* space axes that become rows of the tile */
     uint32_t n_axis, k_axis;     /* NONE when their extent is 1 */
-    uint32_t spatial_variable[FUSION_MAX_SPATIAL], phase_variable[FUSION_MAX_SPATIAL], tap_variable[FUSION_MAX_SPATIAL];
+    uint32_t spatial_variable[FUSION_MAX_SPATIAL], phase_variable[FUSION_MAX_SPATIAL],
+        tap_variable[FUSION_MAX_SPATIAL];
     uint32_t spatial_tile_axis[FUSION_MAX_SPATIAL];
     int64_t spatial_size[FUSION_MAX_SPATIAL]; /* positions that the grid covers */
     uint32_t group_variable, n_variable, k_variable;
@@ -22,8 +24,7 @@ typedef struct emitter {
 
 /* ---- ports ---- */
 
-static void sequence_of(const fusion_context *context, fusion_port *port, const uint8_t *dims)
-{
+static void sequence_of(const fusion_context *context, fusion_port *port, const uint8_t *dims) {
     uint8_t axes[ENT_MAX_RANK];
     uint32_t count = fusion_layout_sequence(context->module, port->value, &port->layout, axes);
     port->sequence_count = 0;
@@ -32,8 +33,7 @@ static void sequence_of(const fusion_context *context, fusion_port *port, const 
 }
 
 /* A port with logical dims: windows keep axes of extent 1, packed weights are blocked. */
-static void make_raw(const fusion_context *context, fusion_port *port)
-{
+static void make_raw(const fusion_context *context, fusion_port *port) {
     const ent_value *v = fusion_value_of(context, port->value);
     port->raw = true;
     port->raw_rank = v->rank;
@@ -41,8 +41,7 @@ static void make_raw(const fusion_context *context, fusion_port *port)
     memcpy(port->raw_dims, v->dims, sizeof port->raw_dims);
 }
 
-static bool add_ports(emitter *e, const ent_layout *a, const ent_layout *b)
-{
+static bool add_ports(emitter *e, const ent_layout *a, const ent_layout *b) {
     const fusion_contraction *c = e->c;
     const fusion_context *context = e->group->context;
     fusion_port *port = fusion_space_port(&e->space, c->a, a, false);
@@ -68,29 +67,25 @@ static bool add_ports(emitter *e, const ent_layout *a, const ent_layout *b)
 
 /* ---- grid ---- */
 
-static void add_term(ent_tile_index *index, uint32_t variable, int64_t coefficient)
-{
+static void add_term(ent_tile_index *index, uint32_t variable, int64_t coefficient) {
     if (variable == ENT_TILE_NONE) return;
     index->terms[index->term_count].variable = variable;
     index->terms[index->term_count++].coefficient = coefficient;
 }
 
-static uint32_t spatial_of(const emitter *e, uint32_t axis)
-{
+static uint32_t spatial_of(const emitter *e, uint32_t axis) {
     for (uint32_t i = 0; e->c->windowed && i < e->c->window.rank; i++)
         if (e->c->spatial_dim[i] != FUSION_NONE && e->space.axis_of[e->c->spatial_dim[i]] == axis) return i;
     return FUSION_NONE;
 }
 
-static int64_t rows_of(const emitter *e, uint32_t axis)
-{
+static int64_t rows_of(const emitter *e, uint32_t axis) {
     uint32_t s = spatial_of(e, axis);
     return s == FUSION_NONE ? e->space.axes[axis].size : e->spatial_size[s];
 }
 
 /* Rows of the tile are the two innermost row axes; n and k are one axis each. */
-static bool find_axes(emitter *e)
-{
+static bool find_axes(emitter *e) {
     fusion_space *space = &e->space;
     e->m_count = 0;
     e->n_axis = e->k_axis = FUSION_NONE;
@@ -113,10 +108,10 @@ static bool find_axes(emitter *e)
     return true;
 }
 
-static void choose_tiles(emitter *e)
-{
+static void choose_tiles(emitter *e) {
     const fusion_contraction *c = e->c;
-    fusion_shape shape = {.m1 = 1, .m2 = 1, .n = c->n, .k = c->k, .taps = 1, .others = c->groups, .a_spread = 1};
+    fusion_shape shape = {
+        .m1 = 1, .m2 = 1, .n = c->n, .k = c->k, .taps = 1, .others = c->groups, .a_spread = 1};
     if (e->m_count) shape.m2 = rows_of(e, e->m_axis[e->m_count - 1]);
     if (e->m_count == 2) shape.m1 = rows_of(e, e->m_axis[0]);
     if (c->groups > 1) shape.n_within = c->n;
@@ -129,15 +124,16 @@ static void choose_tiles(emitter *e)
     for (uint32_t i = 0; c->windowed && i < c->window.rank; i++) {
         const fusion_window *w = &c->window;
         shape.taps *= c->transposed ? fusion_ceil(w->kernel[i], w->stride[i]) : w->kernel[i];
-        if (c->transposed) shape.others *= w->stride[i];
-        else shape.a_spread *= (double)w->in[i] / (double)w->out[i];
+        if (c->transposed)
+            shape.others *= w->stride[i];
+        else
+            shape.a_spread *= (double)w->in[i] / (double)w->out[i];
     }
     fusion_tiles_choose(e->group->context->capability, &shape, &e->tiles);
     if (c->groups > 1) e->tiles.k = c->k; /* a block that overhangs would read the next group's channels */
 }
 
-static void cut_rows(emitter *e, uint32_t index, int64_t tile, uint32_t tile_axis)
-{
+static void cut_rows(emitter *e, uint32_t index, int64_t tile, uint32_t tile_axis) {
     const fusion_contraction *c = e->c;
     fusion_axis *axis = &e->space.axes[index];
     uint32_t s = spatial_of(e, index), variable = ENT_TILE_NONE;
@@ -155,8 +151,7 @@ static void cut_rows(emitter *e, uint32_t index, int64_t tile, uint32_t tile_axi
     add_term(&axis->recipe, e->phase_variable[s], 1);
 }
 
-static void cut_columns(emitter *e)
-{
+static void cut_columns(emitter *e) {
     const fusion_contraction *c = e->c;
     if (e->n_axis == FUSION_NONE) return;
     fusion_axis *axis = &e->space.axes[e->n_axis];
@@ -168,18 +163,19 @@ static void cut_columns(emitter *e)
     add_term(&axis->recipe, e->n_variable, 1);
 }
 
-static void cut_grid(emitter *e)
-{
+static void cut_grid(emitter *e) {
     const fusion_contraction *c = e->c;
     e->acc_axis_n = e->m_count > 1 ? e->m_count : 1;
     e->space.tile_rank = e->acc_axis_n + 1;
     for (uint32_t i = 0; i < FUSION_MAX_SPATIAL; i++) {
-        e->spatial_variable[i] = e->phase_variable[i] = e->tap_variable[i] = e->spatial_tile_axis[i] = ENT_TILE_NONE;
+        e->spatial_variable[i] = e->phase_variable[i] = e->tap_variable[i] = e->spatial_tile_axis[i] =
+            ENT_TILE_NONE;
     }
     e->group_variable = e->n_variable = e->k_variable = ENT_TILE_NONE;
     if (c->groups > 1) e->group_variable = ent_tile_builder_grid(&e->body.builder, c->groups, 1);
     for (uint32_t i = 0; c->transposed && i < c->window.rank; i++)
-        if (c->window.stride[i] > 1) e->phase_variable[i] = ent_tile_builder_grid(&e->body.builder, c->window.stride[i], 1);
+        if (c->window.stride[i] > 1)
+            e->phase_variable[i] = ent_tile_builder_grid(&e->body.builder, c->window.stride[i], 1);
     for (uint32_t a = 0; a < e->space.axis_count; a++) {
         bool row = false;
         for (uint32_t i = 0; i < e->m_count; i++) row |= e->m_axis[i] == a;
@@ -194,16 +190,14 @@ static void cut_grid(emitter *e)
 
 /* ---- accesses of a and b ---- */
 
-static void index_of_k(const emitter *e, ent_tile_index *index, uint32_t tile_axis)
-{
+static void index_of_k(const emitter *e, ent_tile_index *index, uint32_t tile_axis) {
     add_term(index, e->k_variable, 1);
     index->tile_axis = tile_axis;
     index->step = 1;
 }
 
 /* A port described by axes: the recipe of each, with n and k at their places in the operand's tile. */
-static ent_tile_access axes_access(emitter *e, const fusion_port *port, uint32_t n_at, uint32_t k_at)
-{
+static ent_tile_access axes_access(emitter *e, const fusion_port *port, uint32_t n_at, uint32_t k_at) {
     ent_tile_access access = fusion_body_access(&e->body, port);
     for (uint32_t i = 0; i < port->axis_count; i++) {
         uint32_t axis = port->axes[i];
@@ -213,8 +207,7 @@ static ent_tile_access axes_access(emitter *e, const fusion_port *port, uint32_t
     return access;
 }
 
-static void spatial_index(const emitter *e, uint32_t s, ent_tile_index *index)
-{
+static void spatial_index(const emitter *e, uint32_t s, ent_tile_index *index) {
     const fusion_window *w = &e->c->window;
     bool transposed = e->c->transposed;
     index->base = transposed ? 0 : -w->pad[s];
@@ -224,27 +217,27 @@ static void spatial_index(const emitter *e, uint32_t s, ent_tile_index *index)
     index->step = index->tile_axis == ENT_TILE_NONE ? 0 : transposed ? 1 : w->stride[s];
 }
 
-static ent_tile_access access_a(emitter *e)
-{
+static ent_tile_access access_a(emitter *e) {
     const fusion_contraction *c = e->c;
     const fusion_port *port = &e->space.ports[e->port_a];
     if (!port->raw) return axes_access(e, port, e->acc_axis_n, e->acc_axis_n);
     ent_tile_access access = fusion_body_access(&e->body, port);
     for (uint32_t i = 0; i < port->raw_rank; i++) {
         ent_tile_index *index = &access.index[i];
-        if (c->a_spatial[i] != FUSION_NONE) spatial_index(e, c->a_spatial[i], index);
+        if (c->a_spatial[i] != FUSION_NONE)
+            spatial_index(e, c->a_spatial[i], index);
         else if (c->a_dim[i] == FUSION_NONE) { /* extent 1, or a channel of a group with one channel */
             if (i == c->a_channel) add_term(index, e->group_variable, c->k);
         } else if (c->a_dim[i] == c->k_dim) {
             index_of_k(e, index, e->acc_axis_n);
             if (i == c->a_channel) add_term(index, e->group_variable, c->k);
-        } else *index = e->space.axes[e->space.axis_of[c->a_dim[i]]].recipe;
+        } else
+            *index = e->space.axes[e->space.axis_of[c->a_dim[i]]].recipe;
     }
     return access;
 }
 
-static ent_tile_access access_b(emitter *e)
-{
+static ent_tile_access access_b(emitter *e) {
     const fusion_contraction *c = e->c;
     const fusion_port *port = &e->space.ports[e->port_b];
     if (!port->raw) return axes_access(e, port, 1, 0);
@@ -266,15 +259,15 @@ static ent_tile_access access_b(emitter *e)
             if (i == c->b_channel_n) add_term(index, e->group_variable, c->n);
             index->tile_axis = 1;
             index->step = 1;
-        } else *index = e->space.axes[e->space.axis_of[c->b_dim[i]]].recipe;
+        } else
+            *index = e->space.axes[e->space.axis_of[c->b_dim[i]]].recipe;
     }
     return access;
 }
 
 /* ---- body ---- */
 
-static uint32_t operand_tile(emitter *e, uint32_t dtype, bool is_b)
-{
+static uint32_t operand_tile(emitter *e, uint32_t dtype, bool is_b) {
     int64_t shape[ENT_TILE_MAX_RANK] = {1, 1, 1, 1};
     int64_t k = e->tiles.k;
     if (is_b) {
@@ -287,9 +280,36 @@ static uint32_t operand_tile(emitter *e, uint32_t dtype, bool is_b)
     return ent_tile_builder_value(&e->body.builder, dtype, ENT_SPACE_LOCAL, e->acc_axis_n + 1, shape);
 }
 
-static void start_accumulator(emitter *e)
-{
+/* An Add of a column vector right after the product, as exporters write a bias: it starts the sum instead.
+ * NONE if there is none. */
+static uint32_t absorbed_bias(emitter *e, uint32_t *out_operand) {
+    fusion_group *group = e->group;
+    const fusion_context *context = group->context;
+    if (e->c->bias != ENT_ID_NONE || group->item_count < 2 || group->items[0] != group->anchor ||
+        e->c->n_dim == FUSION_NONE)
+        return ENT_ID_NONE;
+    const fusion_item *add = &context->items[group->items[1]];
+    uint32_t product = context->items[group->anchor].outputs[0];
+    if (add->op != ENT_OP_Add || fusion_value_of(context, product)->dtype != ENT_DTYPE_F32)
+        return ENT_ID_NONE;
+    uint32_t other = add->inputs[0] == product ? add->inputs[1] : add->inputs[0];
+    const fusion_value *v = fusion_group_find(group, other);
+    bool column = v && !v->inside && v->mask == 1u << e->c->n_dim && other != product;
+    if (!column || fusion_group_find(group, product)->uses != 1 || fusion_group_is_output(group, product))
+        return ENT_ID_NONE;
+    *out_operand = other;
+    return group->items[1];
+}
+
+static void start_accumulator(emitter *e) {
     const fusion_contraction *c = e->c;
+    uint32_t operand = ENT_ID_NONE;
+    e->body.absorbed = absorbed_bias(e, &operand);
+    if (e->body.absorbed != ENT_ID_NONE) {
+        ent_tile_access access = fusion_body_access(&e->body, fusion_space_find(&e->space, operand, false));
+        ent_tile_builder_load(&e->body.builder, e->acc, &access, 0);
+        return;
+    }
     bool load = c->bias != ENT_ID_NONE && c->alpha == 1 && c->beta == 1;
     if (!load) {
         ent_tile_builder_fill(&e->body.builder, e->acc, 0);
@@ -299,13 +319,13 @@ static void start_accumulator(emitter *e)
     ent_tile_builder_load(&e->body.builder, e->acc, &access, 0);
 }
 
-static void multiply(emitter *e)
-{
+static void multiply(emitter *e) {
     const fusion_contraction *c = e->c;
     ent_tile_builder *b = &e->body.builder;
     uint32_t loops = 0, dtype = fusion_value_of(e->group->context, c->a)->dtype;
     for (uint32_t s = 0; c->windowed && s < c->window.rank; s++) {
-        int64_t taps = c->transposed ? fusion_ceil(c->window.kernel[s], c->window.stride[s]) : c->window.kernel[s];
+        int64_t taps =
+            c->transposed ? fusion_ceil(c->window.kernel[s], c->window.stride[s]) : c->window.kernel[s];
         if (taps == 1) continue;
         e->tap_variable[s] = ent_tile_builder_loop(b, 0, taps, 1);
         loops++;
@@ -324,8 +344,7 @@ static void multiply(emitter *e)
 }
 
 /* Gemm: alpha a b + beta c. */
-static void scale_and_add(emitter *e)
-{
+static void scale_and_add(emitter *e) {
     const fusion_contraction *c = e->c;
     ent_tile_builder *b = &e->body.builder;
     if (c->alpha == 1 && (c->beta == 1 || c->bias == ENT_ID_NONE)) return;
@@ -341,9 +360,8 @@ static void scale_and_add(emitter *e)
     ent_tile_builder_map2(b, ENT_MAP_ADD, e->acc, e->acc, tile);
 }
 
-bool fusion_contraction_emit(fusion_group *group, const fusion_contraction *c, const ent_layout *a, const ent_layout *b,
-                             const ent_layout *out)
-{
+bool fusion_contraction_emit(fusion_group *group, const fusion_contraction *c, const ent_layout *a,
+                             const ent_layout *b, const ent_layout *out) {
     emitter e;
     const fusion_item *anchor = &group->context->items[group->anchor];
     e.group = group;
@@ -373,6 +391,8 @@ bool fusion_contraction_emit(fusion_group *group, const fusion_contraction *c, c
         ent_tile_builder_map1(&e.body.builder, ENT_MAP_COPY, result, e.acc, 0, 0);
     }
     fusion_body_set(&e.body, anchor->outputs[0], result);
+    if (e.body.absorbed != ENT_ID_NONE)
+        fusion_body_set(&e.body, group->context->items[e.body.absorbed].outputs[0], result);
     fusion_body_items(&e.body);
     return fusion_body_finish(&e.body, c->kind, ENT_TIER_NATIVE);
 }

@@ -5,8 +5,7 @@
 
 #define EDGE 32 /* least extent of the two fast axes in a tile: whole cache lines on both sides */
 
-static uint32_t inner_axis(const ent_value *v, const ent_layout *layout)
-{
+static uint32_t inner_axis(const ent_value *v, const ent_layout *layout) {
     for (uint32_t i = layout->block_count; i-- > 0;) return layout->block_axis[i];
     for (uint32_t i = layout->rank; i-- > 0;)
         if (v->dims[layout->order[i]] != 1) return layout->order[i];
@@ -14,8 +13,7 @@ static uint32_t inner_axis(const ent_value *v, const ent_layout *layout)
 }
 
 /* Axes may merge only where both layouts keep them as neighbours; blocks never merge. */
-static bool neighbours(const ent_layout *layout, uint8_t outer, uint8_t inner, const ent_value *v)
-{
+static bool neighbours(const ent_layout *layout, uint8_t outer, uint8_t inner, const ent_value *v) {
     for (uint32_t i = 0; i < layout->block_count; i++)
         if (layout->block_axis[i] == outer || layout->block_axis[i] == inner) return false;
     uint32_t at = 0;
@@ -31,14 +29,14 @@ typedef struct merged {
     uint32_t count;
 } merged;
 
-static void merge(const ent_value *v, const ent_layout *from, const ent_layout *to, merged *out)
-{
+static void merge(const ent_value *v, const ent_layout *from, const ent_layout *to, merged *out) {
     uint8_t last = 0;
     out->count = 0;
     for (uint32_t i = 0; i < to->rank; i++) {
         uint8_t axis = to->order[i];
         if (v->dims[axis] == 1) continue;
-        if (out->count && neighbours(from, last, axis, v) && neighbours(to, last, axis, v)) out->size[out->count - 1] *= v->dims[axis];
+        if (out->count && neighbours(from, last, axis, v) && neighbours(to, last, axis, v))
+            out->size[out->count - 1] *= v->dims[axis];
         else {
             out->axis[out->count] = axis;
             out->size[out->count++] = v->dims[axis];
@@ -49,8 +47,7 @@ static void merge(const ent_value *v, const ent_layout *from, const ent_layout *
 }
 
 /* The layout over merged axes that stores the same bytes. */
-static ent_layout merged_layout(const ent_value *v, const ent_layout *layout, const merged *m)
-{
+static ent_layout merged_layout(const ent_value *v, const ent_layout *layout, const merged *m) {
     ent_layout out = ent_layout_plain(m->count ? m->count : 1);
     uint32_t at = 0, seen = 0;
     for (uint32_t i = 0; i < layout->rank; i++) {
@@ -68,15 +65,15 @@ static ent_layout merged_layout(const ent_value *v, const ent_layout *layout, co
 }
 
 /* Padding of blocks must be zero, which a store of the value's own elements does not see to. */
-static bool blocks_padded(const ent_value *v, const ent_layout *layout)
-{
+static bool blocks_padded(const ent_value *v, const ent_layout *layout) {
     for (uint32_t i = 0; i < layout->block_count; i++)
-        if (v->dims[layout->block_axis[i]] == 1 || v->dims[layout->block_axis[i]] % layout->block_size[i] != 0) return true;
+        if (v->dims[layout->block_axis[i]] == 1 ||
+            v->dims[layout->block_axis[i]] % layout->block_size[i] != 0)
+            return true;
     return layout->block_count > 1;
 }
 
-static void cut(const merged *m, uint32_t from_inner, const ent_capability *capability, int64_t *tile)
-{
+static void cut(const merged *m, uint32_t from_inner, const ent_capability *capability, int64_t *tile) {
     int64_t budget = (int64_t)fusion_level_bytes(capability, "l1", 32768) / 16, used = 1;
     uint32_t named = 0;
     for (uint32_t a = m->count; a-- > 0;) {
@@ -85,15 +82,16 @@ static void cut(const merged *m, uint32_t from_inner, const ent_capability *capa
         if (a == m->count - 1 && other && room > 2 * EDGE) room = 2 * EDGE;
         if (a == from_inner && room < EDGE) room = EDGE;
         tile[a] = m->size[a] < room ? m->size[a] : room;
-        if (tile[a] < 1 || named >= ENT_TILE_MAX_RANK || (named == ENT_TILE_MAX_RANK - 1 && other && a > from_inner)) tile[a] = 1;
+        if (tile[a] < 1 || named >= ENT_TILE_MAX_RANK ||
+            (named == ENT_TILE_MAX_RANK - 1 && other && a > from_inner))
+            tile[a] = 1;
         used *= tile[a];
         named += tile[a] > 1;
     }
 }
 
-static void emit_copy(ent_tile_builder *b, uint32_t dtype, const merged *m, const int64_t *tile, const ent_layout *from,
-                      const ent_layout *to)
-{
+static void emit_copy(ent_tile_builder *b, uint32_t dtype, const merged *m, const int64_t *tile,
+                      const ent_layout *from, const ent_layout *to) {
     ent_dim dims[ENT_MAX_RANK] = {1};
     int64_t shape[ENT_TILE_MAX_RANK] = {1, 1, 1, 1};
     uint32_t variable[ENT_MAX_RANK], axis[ENT_MAX_RANK], rank = 0;
@@ -116,16 +114,17 @@ static void emit_copy(ent_tile_builder *b, uint32_t dtype, const merged *m, cons
     ent_tile_builder_store(b, &store, value);
 }
 
-ent_status ent_fusion_make_convert(const ent_module *module, uint32_t value, const ent_layout *from, const ent_layout *to,
-                                   const ent_capability *capability, ent_arena *arena, ent_fusion_candidate *out)
-{
+ent_status ent_fusion_make_convert(const ent_module *module, uint32_t value, const ent_layout *from,
+                                   const ent_layout *to, const ent_capability *capability, ent_arena *arena,
+                                   ent_fusion_candidate *out) {
     const ent_value *v = ent_module_value(module, value);
     int64_t tile[ENT_MAX_RANK];
     ent_tile_builder builder;
     ent_tile_program *program = NULL;
     merged m;
-    if (!ent_value_static(module, value) || from->kind != ENT_LAYOUT_STRIDED || to->kind != ENT_LAYOUT_STRIDED || from->rank != v->rank ||
-        to->rank != v->rank || !fusion_dtype_in_tile(v->dtype) || blocks_padded(v, from) || blocks_padded(v, to))
+    if (!ent_value_static(module, value) || from->kind != ENT_LAYOUT_STRIDED ||
+        to->kind != ENT_LAYOUT_STRIDED || from->rank != v->rank || to->rank != v->rank ||
+        !fusion_dtype_in_tile(v->dtype) || blocks_padded(v, from) || blocks_padded(v, to))
         return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "convert.layout", v->name,
                                "no tile program converts between these layouts; use core/ops");
     merge(v, from, to, &m);

@@ -1,15 +1,15 @@
 /* Windows of convolutions and pools, from attributes. */
 #include "core/fusion/internal.h"
 
-static void read_ints(const fusion_item *item, const char *name, uint32_t count, int64_t missing, int64_t *out)
-{
+static void read_ints(const fusion_item *item, const char *name, uint32_t count, int64_t missing,
+                      int64_t *out) {
     const ent_attr *attr = ent_attrs_find(item->attrs, name);
     for (uint32_t i = 0; i < count; i++) out[i] = attr && i < attr->count ? attr->ints[i] : missing;
 }
 
-/* SAME: the output is ceil(in / stride) and padding is split, the odd one at the end (or the beginning for SAME_LOWER). */
-static void same_padding(fusion_window *w, bool lower)
-{
+/* SAME: the output is ceil(in / stride) and padding is split, the odd one at the end (or the beginning for
+ * SAME_LOWER). */
+static void same_padding(fusion_window *w, bool lower) {
     for (uint32_t i = 0; i < w->rank; i++) {
         int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         int64_t total = (w->out[i] - 1) * w->stride[i] + reach - w->in[i];
@@ -19,9 +19,9 @@ static void same_padding(fusion_window *w, bool lower)
     }
 }
 
-/* Transposed: padding follows from the output's size: total = stride (in - 1) + output_padding + reach - out. */
-static void transposed_padding(const fusion_item *item, fusion_window *w)
-{
+/* Transposed: padding follows from the output's size: total = stride (in - 1) + output_padding + reach - out.
+ */
+static void transposed_padding(const fusion_item *item, fusion_window *w) {
     int64_t extra[FUSION_MAX_SPATIAL];
     bool lower = ent_attrs_string_is(item->attrs, "auto_pad", "NOTSET", "SAME_LOWER");
     bool upper = ent_attrs_string_is(item->attrs, "auto_pad", "NOTSET", "SAME_UPPER");
@@ -36,9 +36,10 @@ static void transposed_padding(const fusion_item *item, fusion_window *w)
     }
 }
 
-bool fusion_window_read(const fusion_context *context, const fusion_item *item, uint32_t weights, bool transposed, fusion_window *out)
-{
-    const ent_value *x = fusion_value_of(context, item->inputs[0]), *y = fusion_value_of(context, item->outputs[0]);
+bool fusion_window_read(const fusion_context *context, const fusion_item *item, uint32_t weights,
+                        bool transposed, fusion_window *out) {
+    const ent_value *x = fusion_value_of(context, item->inputs[0]),
+                    *y = fusion_value_of(context, item->outputs[0]);
     int64_t pads[2 * FUSION_MAX_SPATIAL];
     if (x->rank < 3 || x->rank - 2 > FUSION_MAX_SPATIAL || y->rank != x->rank) return false;
     out->rank = x->rank - 2;
@@ -57,7 +58,9 @@ bool fusion_window_read(const fusion_context *context, const fusion_item *item, 
     }
     bool lower = ent_attrs_string_is(item->attrs, "auto_pad", "NOTSET", "SAME_LOWER");
     bool upper = ent_attrs_string_is(item->attrs, "auto_pad", "NOTSET", "SAME_UPPER");
-    if (transposed) transposed_padding(item, out);
-    else if (lower || upper) same_padding(out, lower);
+    if (transposed)
+        transposed_padding(item, out);
+    else if (lower || upper)
+        same_padding(out, lower);
     return true;
 }

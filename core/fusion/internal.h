@@ -1,11 +1,12 @@
 /* Shared by core/fusion only.
  *
  * How candidates are made. Everything but views and data movement is one scheme:
- *   group  items (leaves, or overlays taken whole) over a *domain*: a set of dims with an extent above 1. Every value of a group maps
- *          its own dims to domain dims, so that broadcasts, transposes and inserted axes cost nothing.
- *   space  the domain in one choice of layouts: dims in the order of memory, neighbours merged where every port allows it. A buffer
- *          is described by its merged dims in its own order, so a layout needs no further thought.
- *   body   the program: one tile of the space per instance, loads on demand, one map per elementwise step. */
+ *   group  items (leaves, or overlays taken whole) over a *domain*: a set of dims with an extent above 1.
+ * Every value of a group maps its own dims to domain dims, so that broadcasts, transposes and inserted axes
+ * cost nothing. space  the domain in one choice of layouts: dims in the order of memory, neighbours merged
+ * where every port allows it. A buffer is described by its merged dims in its own order, so a layout needs no
+ * further thought. body   the program: one tile of the space per instance, loads on demand, one map per
+ * elementwise step. */
 #ifndef ENT_FUSION_INTERNAL_H
 #define ENT_FUSION_INTERNAL_H
 
@@ -54,15 +55,15 @@ typedef struct fusion_context {
     ent_uses uses;
     fusion_item *items;
     uint32_t item_count;
-    uint32_t *item_of_node;  /* the item that stands for a leaf when groups grow */
-    uint32_t *leaf_of_node;  /* the leaf as an item of its own */
-    uint32_t *position;      /* per node */
-    uint32_t *member;        /* per node: stamp of the group it is in */
-    uint32_t *visited;       /* per node: stamp of a search */
-    uint32_t *covered;       /* per node: candidates that cover it */
+    uint32_t *item_of_node; /* the item that stands for a leaf when groups grow */
+    uint32_t *leaf_of_node; /* the leaf as an item of its own */
+    uint32_t *position;     /* per node */
+    uint32_t *member;       /* per node: stamp of the group it is in */
+    uint32_t *visited;      /* per node: stamp of a search */
+    uint32_t *covered;      /* per node: candidates that cover it */
     uint32_t stamp, visit_stamp;
-    const char *reason;      /* why the last refusal was made, for the refusal table */
-    double constant_bytes;   /* of all weights: whether they stay in a cache between runs */
+    const char *reason;    /* why the last refusal was made, for the refusal table */
+    double constant_bytes; /* of all weights: whether they stay in a cache between runs */
 } fusion_context;
 
 typedef struct fusion_value {
@@ -70,7 +71,7 @@ typedef struct fusion_value {
     uint8_t to_dim[ENT_MAX_RANK]; /* domain dim of each own axis; NONE for extent 1 */
     uint16_t mask;                /* domain dims that its tile spans */
     bool inside;
-    uint8_t uses;                 /* reads by the group's items */
+    uint8_t uses; /* reads by the group's items */
 } fusion_value;
 
 typedef struct fusion_group {
@@ -82,9 +83,9 @@ typedef struct fusion_group {
     uint32_t value_count;
     int64_t dims[FUSION_MAX_DIMS];
     uint32_t dim_count;
-    uint16_t reduced;     /* domain dims that are reduced: wholly in every tile */
-    bool fixed;           /* an anchor set the domain: no new dims, no reductions */
-    uint32_t anchor;      /* item that is emitted by the anchor, or NONE */
+    uint16_t reduced; /* domain dims that are reduced: wholly in every tile */
+    bool fixed;       /* an anchor set the domain: no new dims, no reductions */
+    uint32_t anchor;  /* item that is emitted by the anchor, or NONE */
     uint32_t stamp;
     uint32_t outputs[FUSION_MAX_OUTPUTS]; /* values used outside; see fusion_group_close */
     uint32_t output_count;
@@ -93,15 +94,20 @@ typedef struct fusion_group {
 
 /* ---- layouts.c ---- */
 /* Axes with extent above 1 in the order of memory, outermost first. Returns their number. */
-uint32_t fusion_layout_sequence(const ent_module *module, uint32_t value, const ent_layout *layout, uint8_t *out);
-bool fusion_layout_same_bytes(const ent_module *module, uint32_t value, const ent_layout *a, const ent_layout *b);
+uint32_t fusion_layout_sequence(const ent_module *module, uint32_t value, const ent_layout *layout,
+                                uint8_t *out);
+bool fusion_layout_same_bytes(const ent_module *module, uint32_t value, const ent_layout *a,
+                              const ent_layout *b);
 /* The listed layout of a value that has this order of axes (extent 1 ignored); NULL if none. */
-const ent_layout *fusion_layout_find(const fusion_context *context, uint32_t value, const uint8_t *sequence, uint32_t count);
+const ent_layout *fusion_layout_find(const fusion_context *context, uint32_t value, const uint8_t *sequence,
+                                     uint32_t count);
 /* The listed layout of a value that stores like `layout`; its first one if there is none or ranks differ. */
 const ent_layout *fusion_layout_like(const fusion_context *context, uint32_t value, const ent_layout *layout);
 /* The layout of the output that makes a view (reshape, transpose ...) move nothing, given the input's. */
-bool fusion_view_layout(const ent_module *module, const ent_node *node, const ent_layout *from, ent_layout *out);
-bool fusion_view_layout_back(const ent_module *module, const ent_node *node, const ent_layout *to, ent_layout *out);
+bool fusion_view_layout(const ent_module *module, const ent_node *node, const ent_layout *from,
+                        ent_layout *out);
+bool fusion_view_layout_back(const ent_module *module, const ent_node *node, const ent_layout *to,
+                             ent_layout *out);
 bool fusion_is_view_op(uint32_t op);
 void fusion_dims(const ent_module *module, uint32_t value, int64_t *out);
 /* Axes with extent above 1 pair up in order (a reshape that only adds or drops axes of extent 1). */
@@ -109,7 +115,8 @@ bool fusion_same_axes(const ent_module *module, uint32_t from, uint32_t to);
 
 /* ---- item.c ---- */
 uint32_t fusion_item_class(const fusion_context *context, const fusion_item *item);
-/* Reads the attribute, or constant input, that lists axes; negative ones are wrapped. False when it is not constant. */
+/* Reads the attribute, or constant input, that lists axes; negative ones are wrapped. False when it is not
+ * constant. */
 bool fusion_item_axes(const fusion_context *context, const fusion_item *item, uint32_t *out_mask);
 bool fusion_dtype_in_tile(uint32_t dtype);
 /* Inputs that are read as tensors (not axes, shapes ...). */
@@ -128,7 +135,9 @@ void fusion_group_add_anchor(fusion_group *group, uint32_t item);
 bool fusion_group_convex(fusion_group *group, uint32_t item);
 /* Finds the values used outside; false when there are more than `limit` or none. */
 bool fusion_group_close(fusion_group *group, uint32_t limit);
-/* The next item to grow by: the first, in graph order, that reads an output of the group and fits. NONE: no further growth. */
+bool fusion_group_is_output(const fusion_group *group, uint32_t value);
+/* The next item to grow by: the first, in graph order, that reads an output of the group and fits. NONE: no
+ * further growth. */
 uint32_t fusion_group_grow(fusion_group *group);
 /* Leaves and overlays of the group as arrays of the arena, ascending. */
 void fusion_group_leaves(const fusion_group *group, ent_fusion_candidate *out);
@@ -147,12 +156,12 @@ typedef struct fusion_port {
     uint32_t value;
     ent_layout layout;
     bool is_output;
-    uint32_t buffer;                    /* in the program */
-    uint8_t axes[FUSION_MAX_DIMS];      /* merged axes, outermost first: the buffer's dims */
+    uint32_t buffer;               /* in the program */
+    uint8_t axes[FUSION_MAX_DIMS]; /* merged axes, outermost first: the buffer's dims */
     uint32_t axis_count;
-    uint8_t sequence[FUSION_MAX_DIMS];  /* domain dims in the order of memory */
+    uint8_t sequence[FUSION_MAX_DIMS]; /* domain dims in the order of memory */
     uint32_t sequence_count;
-    bool raw;                           /* described by raw_* instead of axes; no merging rules */
+    bool raw; /* described by raw_* instead of axes; no merging rules */
     uint32_t raw_rank;
     ent_dim raw_dims[ENT_MAX_RANK];
     ent_layout raw_layout;
@@ -177,7 +186,8 @@ fusion_port *fusion_space_port(fusion_space *space, uint32_t value, const ent_la
 void fusion_space_order(fusion_space *space, uint32_t reference, const ent_layout *layout);
 /* Layout of a port that follows the order, from the value's list; the plain one when none does. */
 const ent_layout *fusion_space_layout(const fusion_space *space, uint32_t value);
-/* Adds all external operands and outputs of the group as ports that follow the order. plain_outputs: outputs stay plain. */
+/* Adds all external operands and outputs of the group as ports that follow the order. plain_outputs: outputs
+ * stay plain. */
 bool fusion_space_ports(fusion_space *space, bool plain_outputs);
 /* Merges and describes the ports by axes. */
 void fusion_space_merge(fusion_space *space);
@@ -191,6 +201,7 @@ typedef struct fusion_body {
     fusion_group *group;
     ent_tile_builder builder;
     uint32_t tile_of[FUSION_MAX_VALUES]; /* per group value; NONE: not there yet */
+    uint32_t absorbed;                   /* item that the anchor did already, or NONE */
     bool owned[FUSION_MAX_VALUES];       /* the value's tile may be overwritten by its only reader */
 } fusion_body;
 
@@ -205,7 +216,8 @@ uint32_t fusion_body_tile(fusion_body *body, uint32_t dtype, uint16_t mask);
 /* The tile of a value, loaded when it comes from outside. */
 uint32_t fusion_body_read(fusion_body *body, uint32_t value);
 void fusion_body_set(fusion_body *body, uint32_t value, uint32_t tile);
-/* Turns an axis into grid axes and tile axes: `tile` elements of it per instance. tile_axis NONE: tile must be 1. */
+/* Turns an axis into grid axes and tile axes: `tile` elements of it per instance. tile_axis NONE: tile must
+ * be 1. */
 void fusion_body_cut(fusion_body *body, uint32_t axis, int64_t tile, uint32_t tile_axis);
 /* Emits one item of the group (not the anchor). */
 void fusion_body_item(fusion_body *body, uint32_t item);
@@ -231,7 +243,8 @@ void fusion_emit_reduce_finish(fusion_body *body, const fusion_item *item, uint3
 /* True when the operator has an elementwise form for its dtypes; false sets context->reason. */
 bool fusion_emit_supported(const fusion_context *context, const fusion_item *item, const char **out_reason);
 
-/* ---- rows.c, contract.c, window.c, move.c, view.c: makers of candidates; each covers items that start there ---- */
+/* ---- rows.c, contract.c, window.c, move.c, view.c: makers of candidates; each covers items that start there
+ * ---- */
 void fusion_make_rows(fusion_context *context, uint32_t item);
 void fusion_make_solo(fusion_context *context, uint32_t item);
 void fusion_make_views(fusion_context *context, uint32_t node);
@@ -267,12 +280,15 @@ fusion_affine fusion_affine_of(uint8_t dim);
 void fusion_mover_same_output(fusion_mover *mover);
 uint32_t fusion_mover_port(fusion_mover *mover, uint32_t value, const ent_layout *layout, bool is_output);
 ent_tile_access fusion_mover_access(fusion_mover *mover, uint32_t port, const fusion_affine *index);
-/* Orders dims by the output's layout, declares buffers, cuts. All ports are there. False when the domain has too many dims. */
+/* Orders dims by the output's layout, declares buffers, cuts. All ports are there. False when the domain has
+ * too many dims. */
 bool fusion_mover_cut(fusion_mover *mover, const ent_layout *out, const ent_layout *in);
 uint32_t fusion_mover_tile(fusion_mover *mover, uint32_t dtype, uint16_t mask);
 bool fusion_mover_finish(fusion_mover *mover, uint32_t tile, const char *kind);
-/* LOAD in, STORE out, once for each layout of the output. prepare makes gather tiles after the cut; may be NULL. */
-void fusion_mover_copy(fusion_mover *mover, void (*prepare)(fusion_mover *mover, const void *user), const void *user);
+/* LOAD in, STORE out, once for each layout of the output. prepare makes gather tiles after the cut; may be
+ * NULL. */
+void fusion_mover_copy(fusion_mover *mover, void (*prepare)(fusion_mover *mover, const void *user),
+                       const void *user);
 void fusion_make_resize(fusion_context *context, uint32_t item);
 void fusion_make_parts(fusion_context *context, uint32_t item); /* Concat, Split */
 
@@ -280,14 +296,18 @@ void fusion_make_parts(fusion_context *context, uint32_t item); /* Concat, Split
 #define FUSION_MAX_SPATIAL 3
 typedef struct fusion_window {
     uint32_t rank;
-    int64_t in[FUSION_MAX_SPATIAL], out[FUSION_MAX_SPATIAL], kernel[FUSION_MAX_SPATIAL], stride[FUSION_MAX_SPATIAL];
+    int64_t in[FUSION_MAX_SPATIAL], out[FUSION_MAX_SPATIAL], kernel[FUSION_MAX_SPATIAL],
+        stride[FUSION_MAX_SPATIAL];
     int64_t dilation[FUSION_MAX_SPATIAL], pad[FUSION_MAX_SPATIAL], pad_end[FUSION_MAX_SPATIAL];
 } fusion_window;
-/* kernel extents come from `weights` (its axes 2...), or from kernel_shape when NONE. False for more than 3 spatial axes. */
-bool fusion_window_read(const fusion_context *context, const fusion_item *item, uint32_t weights, bool transposed, fusion_window *out);
+/* kernel extents come from `weights` (its axes 2...), or from kernel_shape when NONE. False for more than 3
+ * spatial axes. */
+bool fusion_window_read(const fusion_context *context, const fusion_item *item, uint32_t weights,
+                        bool transposed, fusion_window *out);
 
 /* ---- tiles.c ---- */
-/* A contraction as the tile choice sees it: m1 x m2 rows (m1 1 when rows are one axis), n columns, k x taps to sum. */
+/* A contraction as the tile choice sees it: m1 x m2 rows (m1 1 when rows are one axis), n columns, k x taps
+ * to sum. */
 typedef struct fusion_shape {
     int64_t m1, m2, n, k, taps;
     int64_t others;   /* instances that further grid axes multiply */
@@ -304,15 +324,16 @@ double fusion_level_bytes(const ent_capability *capability, const char *name, do
 /* ---- contract_emit.c ---- */
 typedef enum fusion_role { FUSION_ROLE_BATCH = 1, FUSION_ROLE_M, FUSION_ROLE_N, FUSION_ROLE_K } fusion_role;
 
-/* out[.., m, n] = sum over k and taps of a * b. Axes of a and b name domain dims, or spatial axes of a window. */
+/* out[.., m, n] = sum over k and taps of a * b. Axes of a and b name domain dims, or spatial axes of a
+ * window. */
 typedef struct fusion_contraction {
-    uint32_t a, b, bias;              /* values; bias NONE if absent */
+    uint32_t a, b, bias; /* values; bias NONE if absent */
     uint8_t a_dim[ENT_MAX_RANK], b_dim[ENT_MAX_RANK], bias_dim[ENT_MAX_RANK]; /* domain dim or NONE */
     uint8_t a_spatial[ENT_MAX_RANK], b_spatial[ENT_MAX_RANK];                 /* spatial axis or NONE */
     uint8_t spatial_dim[FUSION_MAX_SPATIAL]; /* domain dim of the output's axis, NONE for extent 1 */
     uint8_t role[FUSION_MAX_DIMS];
     uint8_t n_dim, k_dim;
-    int64_t n, k;                     /* of one group */
+    int64_t n, k; /* of one group */
     int64_t groups;
     uint8_t a_channel, b_channel_n, b_channel_k; /* axes that a group index moves along; NONE */
     bool windowed, transposed;
@@ -320,26 +341,23 @@ typedef struct fusion_contraction {
     double alpha, beta;
     const char *kind;
 } fusion_contraction;
-bool fusion_contraction_emit(fusion_group *group, const fusion_contraction *c, const ent_layout *a, const ent_layout *b,
-                             const ent_layout *out);
+bool fusion_contraction_emit(fusion_group *group, const fusion_contraction *c, const ent_layout *a,
+                             const ent_layout *b, const ent_layout *out);
 
 /* ---- price.c ---- */
-ent_status fusion_price(const ent_tile_program *program, const ent_capability *capability, double constant_bytes,
-                        ent_fusion_price *out);
+ent_status fusion_price(const ent_tile_program *program, const ent_capability *capability,
+                        double constant_bytes, ent_fusion_price *out);
 
 /* ---- make.c ---- */
 void fusion_push(fusion_context *context, const ent_fusion_candidate *candidate);
 
-static inline const ent_value *fusion_value_of(const fusion_context *context, uint32_t value)
-{
+static inline const ent_value *fusion_value_of(const fusion_context *context, uint32_t value) {
     return ent_module_value(context->module, value);
 }
-static inline bool fusion_is_constant(const fusion_context *context, uint32_t value)
-{
+static inline bool fusion_is_constant(const fusion_context *context, uint32_t value) {
     return ent_module_value(context->module, value)->constant != NULL;
 }
-static inline int64_t fusion_ceil(int64_t a, int64_t b)
-{
+static inline int64_t fusion_ceil(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 

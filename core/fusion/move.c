@@ -1,25 +1,23 @@
-/* Data movement as copies whose coordinates are affine in a domain: slices, tiles, padding, gathers, depth to space. */
+/* Data movement as copies whose coordinates are affine in a domain: slices, tiles, padding, gathers, depth to
+ * space. */
 #include <string.h>
 
 #include "core/fusion/internal.h"
 
-void fusion_mover_begin(fusion_mover *m, fusion_context *context, uint32_t item)
-{
+void fusion_mover_begin(fusion_mover *m, fusion_context *context, uint32_t item) {
     memset(m, 0, sizeof *m);
     fusion_group_begin(&m->group, context, context->items[item].graph);
     fusion_group_add_anchor(&m->group, item);
     for (uint32_t i = 0; i < ENT_MAX_RANK; i++) m->out[i] = m->in[i] = fusion_affine_of(FUSION_NONE);
 }
 
-uint8_t fusion_mover_dim(fusion_mover *m, int64_t size)
-{
+uint8_t fusion_mover_dim(fusion_mover *m, int64_t size) {
     if (size == 1 || m->group.dim_count == FUSION_MAX_DIMS) return FUSION_NONE;
     m->group.dims[m->group.dim_count] = size;
     return (uint8_t)m->group.dim_count++;
 }
 
-fusion_affine fusion_affine_of(uint8_t dim)
-{
+fusion_affine fusion_affine_of(uint8_t dim) {
     fusion_affine index = {.divisor = 1, .gather = ENT_TILE_NONE};
     if (dim == FUSION_NONE) return index;
     index.count = 1;
@@ -28,14 +26,13 @@ fusion_affine fusion_affine_of(uint8_t dim)
     return index;
 }
 
-void fusion_mover_same_output(fusion_mover *m)
-{
-    const ent_value *y = fusion_value_of(m->group.context, m->group.context->items[m->group.anchor].outputs[0]);
+void fusion_mover_same_output(fusion_mover *m) {
+    const ent_value *y =
+        fusion_value_of(m->group.context, m->group.context->items[m->group.anchor].outputs[0]);
     for (uint32_t i = 0; i < y->rank; i++) m->out[i] = fusion_affine_of(fusion_mover_dim(m, y->dims[i]));
 }
 
-uint32_t fusion_mover_port(fusion_mover *m, uint32_t value, const ent_layout *layout, bool is_output)
-{
+uint32_t fusion_mover_port(fusion_mover *m, uint32_t value, const ent_layout *layout, bool is_output) {
     const ent_value *v = fusion_value_of(m->group.context, value);
     fusion_port *port = fusion_space_port(&m->space, value, layout, is_output);
     if (!port) return FUSION_MAX_PORTS;
@@ -45,12 +42,12 @@ uint32_t fusion_mover_port(fusion_mover *m, uint32_t value, const ent_layout *la
     memcpy(port->raw_dims, v->dims, sizeof port->raw_dims);
     if (v->rank == 0) port->raw_dims[0] = 1;
     port->sequence_count = 0;
-    for (uint32_t d = 0; d < m->group.dim_count; d++) port->sequence[port->sequence_count++] = (uint8_t)d; /* nothing merges */
+    for (uint32_t d = 0; d < m->group.dim_count; d++)
+        port->sequence[port->sequence_count++] = (uint8_t)d; /* nothing merges */
     return m->space.port_count - 1;
 }
 
-ent_tile_access fusion_mover_access(fusion_mover *m, uint32_t at, const fusion_affine *index)
-{
+ent_tile_access fusion_mover_access(fusion_mover *m, uint32_t at, const fusion_affine *index) {
     const fusion_port *port = &m->space.ports[at];
     ent_tile_access access = ent_tile_builder_access(&m->body.builder, port->buffer);
     for (uint32_t i = 0; i < port->raw_rank; i++) {
@@ -72,8 +69,7 @@ ent_tile_access fusion_mover_access(fusion_mover *m, uint32_t at, const fusion_a
     return access;
 }
 
-static void order_dims(fusion_mover *m, const ent_layout *out)
-{
+static void order_dims(fusion_mover *m, const ent_layout *out) {
     uint32_t at = 0;
     for (uint32_t i = 0; i < out->rank; i++) {
         const fusion_affine *index = &m->out[out->order[i]];
@@ -81,8 +77,7 @@ static void order_dims(fusion_mover *m, const ent_layout *out)
     }
 }
 
-bool fusion_mover_cut(fusion_mover *m, const ent_layout *out, const ent_layout *in)
-{
+bool fusion_mover_cut(fusion_mover *m, const ent_layout *out, const ent_layout *in) {
     fusion_space *space = &m->space;
     int64_t tile[FUSION_MAX_DIMS], used = 1, total = 1;
     uint32_t named = 0, inner = FUSION_NONE;
@@ -91,7 +86,8 @@ bool fusion_mover_cut(fusion_mover *m, const ent_layout *out, const ent_layout *
     fusion_space_merge(space);
     for (uint32_t d = 0; d < m->group.dim_count; d++) total *= m->group.dims[d];
     if (total <= 2 * budget) budget = total;
-    for (uint32_t i = in ? in->rank : 0; i-- > 0 && inner == FUSION_NONE;) /* the axis that the input has innermost */
+    for (uint32_t i = in ? in->rank : 0;
+         i-- > 0 && inner == FUSION_NONE;) /* the axis that the input has innermost */
         if (m->in[in->order[i]].count) inner = m->in[in->order[i]].dim[m->in[in->order[i]].count - 1];
     for (uint32_t a = space->axis_count; a-- > 0;) {
         uint32_t dim = space->axes[a].dims[0];
@@ -99,7 +95,8 @@ bool fusion_mover_cut(fusion_mover *m, const ent_layout *out, const ent_layout *
         bool broad = dim == inner && a + 1 != space->axis_count;
         if (a + 1 == space->axis_count && inner != FUSION_NONE && dim != inner && room > 64) room = 64;
         if (broad && room < 32) room = 32;
-        tile[a] = m->whole[dim] || (named == ENT_TILE_MAX_RANK - 1 && !broad && inner != FUSION_NONE && dim > inner) ||
+        tile[a] = m->whole[dim] ||
+                          (named == ENT_TILE_MAX_RANK - 1 && !broad && inner != FUSION_NONE && dim > inner) ||
                           named == ENT_TILE_MAX_RANK
                       ? 1
                   : room >= size ? size
@@ -117,33 +114,32 @@ bool fusion_mover_cut(fusion_mover *m, const ent_layout *out, const ent_layout *
     return true;
 }
 
-uint32_t fusion_mover_tile(fusion_mover *m, uint32_t dtype, uint16_t mask)
-{
+uint32_t fusion_mover_tile(fusion_mover *m, uint32_t dtype, uint16_t mask) {
     return fusion_body_tile(&m->body, dtype, mask);
 }
 
-bool fusion_mover_finish(fusion_mover *m, uint32_t tile, const char *kind)
-{
+bool fusion_mover_finish(fusion_mover *m, uint32_t tile, const char *kind) {
     ent_tile_access access = fusion_mover_access(m, m->port_out, m->out);
     ent_tile_builder_store(&m->body.builder, &access, tile);
     return fusion_body_finish(&m->body, kind, ENT_TIER_TUNED);
 }
 
-static uint16_t mask_of(const fusion_mover *m)
-{
+static uint16_t mask_of(const fusion_mover *m) {
     return (uint16_t)((1u << m->group.dim_count) - 1);
 }
 
-void fusion_mover_copy(fusion_mover *m, void (*prepare)(fusion_mover *mover, const void *user), const void *user)
-{
+void fusion_mover_copy(fusion_mover *m, void (*prepare)(fusion_mover *mover, const void *user),
+                       const void *user) {
     fusion_context *context = m->group.context;
     const fusion_item *item = &context->items[m->group.anchor];
     uint32_t out = item->outputs[0], in = item->inputs[0], dtype = fusion_value_of(context, out)->dtype;
     for (uint32_t o = 0; o < context->layouts->counts[out]; o++) {
-        const ent_layout *layout = &context->layouts->items[out][o], *from = fusion_layout_like(context, in, layout);
+        const ent_layout *layout = &context->layouts->items[out][o],
+                         *from = fusion_layout_like(context, in, layout);
         fusion_space_begin(&m->space, &m->group);
         m->port_in = fusion_mover_port(m, in, from, false);
-        if (item->op == ENT_OP_Gather || item->op == ENT_OP_GatherElements) /* always the port after the input */
+        if (item->op == ENT_OP_Gather ||
+            item->op == ENT_OP_GatherElements) /* always the port after the input */
             fusion_mover_port(m, item->inputs[1], &context->layouts->items[item->inputs[1]][0], false);
         m->port_out = fusion_mover_port(m, out, layout, true);
         if (!fusion_mover_cut(m, layout, from)) return;
@@ -157,8 +153,8 @@ void fusion_mover_copy(fusion_mover *m, void (*prepare)(fusion_mover *mover, con
 
 /* ---- operators ---- */
 
-static bool slice_lists(const fusion_context *context, const fusion_item *item, int64_t *start, int64_t *step, bool *sliced)
-{
+static bool slice_lists(const fusion_context *context, const fusion_item *item, int64_t *start, int64_t *step,
+                        bool *sliced) {
     int64_t starts[ENT_MAX_RANK], axes[ENT_MAX_RANK], steps[ENT_MAX_RANK];
     const ent_value *x = fusion_value_of(context, item->inputs[0]);
     uint32_t count = 0, axis_count = 0, step_count = 0;
@@ -168,10 +164,12 @@ static bool slice_lists(const fusion_context *context, const fusion_item *item, 
         steps[i] = 1;
     }
     if (item->input_count > 3 && item->inputs[3] != ENT_ID_NONE &&
-        (!ent_value_i64s(context->module, item->inputs[3], axes, ENT_MAX_RANK, &axis_count) || axis_count != count))
+        (!ent_value_i64s(context->module, item->inputs[3], axes, ENT_MAX_RANK, &axis_count) ||
+         axis_count != count))
         return false;
     if (item->input_count > 4 && item->inputs[4] != ENT_ID_NONE &&
-        (!ent_value_i64s(context->module, item->inputs[4], steps, ENT_MAX_RANK, &step_count) || step_count != count))
+        (!ent_value_i64s(context->module, item->inputs[4], steps, ENT_MAX_RANK, &step_count) ||
+         step_count != count))
         return false;
     for (uint32_t i = 0; i < count; i++) {
         int64_t axis = axes[i] < 0 ? axes[i] + x->rank : axes[i];
@@ -185,8 +183,7 @@ static bool slice_lists(const fusion_context *context, const fusion_item *item, 
     return true;
 }
 
-static void make_slice(fusion_context *context, uint32_t item)
-{
+static void make_slice(fusion_context *context, uint32_t item) {
     fusion_mover m;
     int64_t start[ENT_MAX_RANK] = {0}, step[ENT_MAX_RANK];
     bool sliced[ENT_MAX_RANK] = {false};
@@ -203,8 +200,7 @@ static void make_slice(fusion_context *context, uint32_t item)
     fusion_mover_copy(&m, NULL, NULL);
 }
 
-static void make_tile(fusion_context *context, uint32_t item)
-{
+static void make_tile(fusion_context *context, uint32_t item) {
     fusion_mover m;
     const ent_value *x = fusion_value_of(context, context->items[item].inputs[0]);
     const ent_value *y = fusion_value_of(context, context->items[item].outputs[0]);
@@ -214,7 +210,8 @@ static void make_tile(fusion_context *context, uint32_t item)
         uint8_t outer = fusion_mover_dim(&m, repeats), inner = fusion_mover_dim(&m, x->dims[i]);
         m.in[i] = fusion_affine_of(inner);
         m.out[i] = fusion_affine_of(outer);
-        if (outer == FUSION_NONE) m.out[i] = m.in[i];
+        if (outer == FUSION_NONE)
+            m.out[i] = m.in[i];
         else if (inner != FUSION_NONE) {
             m.out[i].coefficient[0] = x->dims[i];
             m.out[i].dim[1] = inner;
@@ -226,9 +223,9 @@ static void make_tile(fusion_context *context, uint32_t item)
     if (m.group.dim_count < FUSION_MAX_DIMS) fusion_mover_copy(&m, NULL, NULL);
 }
 
-/* Depth to space: out (c, h b + i, w b + j) = in (channel of (i, j, c), h, w); space to depth is the inverse. */
-static void make_depth_space(fusion_context *context, uint32_t item)
-{
+/* Depth to space: out (c, h b + i, w b + j) = in (channel of (i, j, c), h, w); space to depth is the inverse.
+ */
+static void make_depth_space(fusion_context *context, uint32_t item) {
     fusion_mover m;
     const fusion_item *it = &context->items[item];
     bool to_space = it->op == ENT_OP_DepthToSpace, crd = ent_attrs_string_is(it->attrs, "mode", "DCR", "CRD");
@@ -237,16 +234,27 @@ static void make_depth_space(fusion_context *context, uint32_t item)
     if (deep->rank != 4 || block < 1) return;
     fusion_mover_begin(&m, context, item);
     int64_t channels = deep->dims[1] / (block * block);
-    uint8_t n = fusion_mover_dim(&m, deep->dims[0]), c = fusion_mover_dim(&m, channels), h = fusion_mover_dim(&m, deep->dims[2]);
-    uint8_t i = fusion_mover_dim(&m, block), w = fusion_mover_dim(&m, deep->dims[3]), j = fusion_mover_dim(&m, block);
+    uint8_t n = fusion_mover_dim(&m, deep->dims[0]), c = fusion_mover_dim(&m, channels),
+            h = fusion_mover_dim(&m, deep->dims[2]);
+    uint8_t i = fusion_mover_dim(&m, block), w = fusion_mover_dim(&m, deep->dims[3]),
+            j = fusion_mover_dim(&m, block);
     fusion_affine *depth = to_space ? m.in : m.out, *space = to_space ? m.out : m.in;
     const struct term {
         uint32_t side, axis;
         uint8_t dim;
         int64_t coefficient;
-    } terms[] = {{0, 0, n, 1}, {0, 1, i, crd ? block : block * channels}, {0, 1, j, crd ? 1 : channels},
-                 {0, 1, c, crd ? block * block : 1}, {0, 2, h, 1}, {0, 3, w, 1}, {1, 0, n, 1}, {1, 1, c, 1},
-                 {1, 2, h, block}, {1, 2, i, 1}, {1, 3, w, block}, {1, 3, j, 1}};
+    } terms[] = {{0, 0, n, 1},
+                 {0, 1, i, crd ? block : block * channels},
+                 {0, 1, j, crd ? 1 : channels},
+                 {0, 1, c, crd ? block * block : 1},
+                 {0, 2, h, 1},
+                 {0, 3, w, 1},
+                 {1, 0, n, 1},
+                 {1, 1, c, 1},
+                 {1, 2, h, block},
+                 {1, 2, i, 1},
+                 {1, 3, w, block},
+                 {1, 3, j, 1}};
     for (size_t t = 0; t < sizeof terms / sizeof terms[0]; t++) {
         fusion_affine *index = &(terms[t].side ? space : depth)[terms[t].axis];
         if (terms[t].dim == FUSION_NONE) continue;
@@ -266,8 +274,7 @@ typedef struct pad_plan {
 } pad_plan;
 
 /* Coordinates of edge, reflect and wrap padding, in f32, which holds every integer below 2^24. */
-static void prepare_pad(fusion_mover *m, const void *user)
-{
+static void prepare_pad(fusion_mover *m, const void *user) {
     const pad_plan *plan = user;
     ent_tile_builder *b = &m->body.builder;
     for (uint32_t i = 0; i < ENT_MAX_RANK; i++) {
@@ -275,11 +282,14 @@ static void prepare_pad(fusion_mover *m, const void *user)
         uint8_t dim = m->out[i].dim[0];
         const ent_tile_index *recipe = &m->space.axes[m->space.axis_of[dim]].recipe;
         uint16_t mask = (uint16_t)(1u << dim);
-        uint32_t at = fusion_mover_tile(m, ENT_DTYPE_F32, mask), index = fusion_mover_tile(m, ENT_DTYPE_I32, mask);
+        uint32_t at = fusion_mover_tile(m, ENT_DTYPE_F32, mask),
+                 index = fusion_mover_tile(m, ENT_DTYPE_I32, mask);
         double last = (double)(plan->size[i] - 1);
-        ent_tile_builder_iota(b, at, -plan->before[i], recipe->term_count ? recipe->terms[0].variable : ENT_TILE_NONE, 1,
+        ent_tile_builder_iota(b, at, -plan->before[i],
+                              recipe->term_count ? recipe->terms[0].variable : ENT_TILE_NONE, 1,
                               recipe->tile_axis == ENT_TILE_NONE ? 32 : recipe->tile_axis);
-        if (plan->edge) ent_tile_builder_map1(b, ENT_MAP_CLIP, at, at, 0, last);
+        if (plan->edge)
+            ent_tile_builder_map1(b, ENT_MAP_CLIP, at, at, 0, last);
         else { /* reflect: last - | last - |at| | */
             ent_tile_builder_map1(b, ENT_MAP_ABS, at, at, 0, 0);
             ent_tile_builder_map1(b, ENT_MAP_SCALE_SHIFT, at, at, -1, last);
@@ -293,10 +303,10 @@ static void prepare_pad(fusion_mover *m, const void *user)
     }
 }
 
-static void make_pad(fusion_context *context, uint32_t item)
-{
+static void make_pad(fusion_context *context, uint32_t item) {
     const fusion_item *it = &context->items[item];
-    const ent_value *x = fusion_value_of(context, it->inputs[0]), *y = fusion_value_of(context, it->outputs[0]);
+    const ent_value *x = fusion_value_of(context, it->inputs[0]),
+                    *y = fusion_value_of(context, it->outputs[0]);
     int64_t pads[2 * ENT_MAX_RANK], axes[ENT_MAX_RANK];
     uint32_t count = 0, axis_count = x->rank;
     pad_plan plan = {.edge = ent_attrs_string_is(it->attrs, "mode", "constant", "edge")};
@@ -311,7 +321,9 @@ static void make_pad(fusion_context *context, uint32_t item)
         return;
     if (count != 2 * axis_count) return;
     fusion_mover_begin(&m, context, item);
-    if (it->input_count > 2 && it->inputs[2] != ENT_ID_NONE && !ent_value_scalar(context->module, it->inputs[2], &m.outside)) return;
+    if (it->input_count > 2 && it->inputs[2] != ENT_ID_NONE &&
+        !ent_value_scalar(context->module, it->inputs[2], &m.outside))
+        return;
     fusion_mover_same_output(&m);
     for (uint32_t i = 0; i < y->rank; i++) m.in[i] = m.out[i];
     for (uint32_t i = 0; i < axis_count; i++) {
@@ -337,8 +349,7 @@ typedef struct gather_plan {
     fusion_affine index[ENT_MAX_RANK]; /* of the indices */
 } gather_plan;
 
-static void prepare_gather(fusion_mover *m, const void *user)
-{
+static void prepare_gather(fusion_mover *m, const void *user) {
     const gather_plan *plan = user;
     ent_tile_builder *b = &m->body.builder;
     const fusion_port *port = &m->space.ports[m->port_in + 1];
@@ -351,7 +362,8 @@ static void prepare_gather(fusion_mover *m, const void *user)
     ent_tile_builder_load(b, index, &access, 0);
     if (plan->may_be_negative) {
         uint32_t zero = fusion_mover_tile(m, dtype, 0), size = fusion_mover_tile(m, dtype, 0);
-        uint32_t below = fusion_mover_tile(m, ENT_DTYPE_BOOL, mask), wrapped = fusion_mover_tile(m, dtype, mask);
+        uint32_t below = fusion_mover_tile(m, ENT_DTYPE_BOOL, mask),
+                 wrapped = fusion_mover_tile(m, dtype, mask);
         ent_tile_builder_fill(b, zero, 0);
         ent_tile_builder_fill(b, size, (double)plan->size);
         ent_tile_builder_map2(b, ENT_MAP_LESS, below, index, zero);
@@ -363,8 +375,7 @@ static void prepare_gather(fusion_mover *m, const void *user)
     m->in[plan->axis].gather = index;
 }
 
-static bool may_be_negative(const fusion_context *context, uint32_t value)
-{
+static bool may_be_negative(const fusion_context *context, uint32_t value) {
     int64_t few[64];
     uint32_t count = 0;
     if (!ent_value_i64s(context->module, value, few, 64, &count)) return true;
@@ -373,10 +384,10 @@ static bool may_be_negative(const fusion_context *context, uint32_t value)
     return false;
 }
 
-static void make_gather(fusion_context *context, uint32_t item)
-{
+static void make_gather(fusion_context *context, uint32_t item) {
     const fusion_item *it = &context->items[item];
-    const ent_value *x = fusion_value_of(context, it->inputs[0]), *at = fusion_value_of(context, it->inputs[1]);
+    const ent_value *x = fusion_value_of(context, it->inputs[0]),
+                    *at = fusion_value_of(context, it->inputs[1]);
     int64_t axis = ent_attrs_int(it->attrs, "axis", 0);
     gather_plan plan;
     fusion_mover m;
@@ -391,27 +402,43 @@ static void make_gather(fusion_context *context, uint32_t item)
     for (uint32_t i = 0; i < ENT_MAX_RANK; i++) plan.index[i] = fusion_affine_of(FUSION_NONE);
     bool elements = it->op == ENT_OP_GatherElements;
     for (uint32_t i = 0; i < x->rank; i++) {
-        if (elements) m.in[i] = plan.index[i] = m.out[i];
-        else m.in[i] = m.out[i > (uint32_t)axis ? i + at->rank - 1 : i];
+        if (elements)
+            m.in[i] = plan.index[i] = m.out[i];
+        else
+            m.in[i] = m.out[i > (uint32_t)axis ? i + at->rank - 1 : i];
     }
     for (uint32_t i = 0; i < at->rank && !elements; i++) plan.index[i] = m.out[axis + i];
     fusion_mover_copy(&m, prepare_gather, &plan);
 }
 
-void fusion_make_movement(fusion_context *context, uint32_t item)
-{
+void fusion_make_movement(fusion_context *context, uint32_t item) {
     context->reason = NULL;
     switch (context->items[item].op) {
-    case ENT_OP_Slice: make_slice(context, item); break;
-    case ENT_OP_Tile: make_tile(context, item); break;
+    case ENT_OP_Slice:
+        make_slice(context, item);
+        break;
+    case ENT_OP_Tile:
+        make_tile(context, item);
+        break;
     case ENT_OP_DepthToSpace:
-    case ENT_OP_SpaceToDepth: make_depth_space(context, item); break;
-    case ENT_OP_Pad: make_pad(context, item); break;
+    case ENT_OP_SpaceToDepth:
+        make_depth_space(context, item);
+        break;
+    case ENT_OP_Pad:
+        make_pad(context, item);
+        break;
     case ENT_OP_Gather:
-    case ENT_OP_GatherElements: make_gather(context, item); break;
-    case ENT_OP_Resize: fusion_make_resize(context, item); break;
+    case ENT_OP_GatherElements:
+        make_gather(context, item);
+        break;
+    case ENT_OP_Resize:
+        fusion_make_resize(context, item);
+        break;
     case ENT_OP_Concat:
-    case ENT_OP_Split: fusion_make_parts(context, item); break;
-    default: break;
+    case ENT_OP_Split:
+        fusion_make_parts(context, item);
+        break;
+    default:
+        break;
     }
 }

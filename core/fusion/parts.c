@@ -1,6 +1,6 @@
-/* Concat and Split: rows of different lengths side by side. In the order of memory the axes before the joined one are rows, the
- * joined one and those after it are one run; each part is one LOAD and one STORE per block, bounded so that tails do not reach
- * into the neighbour. */
+/* Concat and Split: rows of different lengths side by side. In the order of memory the axes before the joined
+ * one are rows, the joined one and those after it are one run; each part is one LOAD and one STORE per block,
+ * bounded so that tails do not reach into the neighbour. */
 #include <string.h>
 
 #include "core/fusion/internal.h"
@@ -13,23 +13,21 @@ typedef struct part_list {
     bool is_concat;
 } part_list;
 
-static int64_t run_of(const ent_value *v, const ent_layout *layout, uint32_t from)
-{
+static int64_t run_of(const ent_value *v, const ent_layout *layout, uint32_t from) {
     int64_t run = 1;
     for (uint32_t i = from; i < layout->rank; i++) run *= v->dims[layout->order[i]];
     return run;
 }
 
 /* Position of the joined axis in the layout, after which everything is one run. */
-static uint32_t position_of(const ent_layout *layout, uint32_t axis)
-{
+static uint32_t position_of(const ent_layout *layout, uint32_t axis) {
     uint32_t at = 0;
     while (layout->order[at] != axis) at++;
     return at;
 }
 
-static bool add_port(fusion_space *space, uint32_t value, const ent_layout *layout, bool is_output, int64_t rows, int64_t run)
-{
+static bool add_port(fusion_space *space, uint32_t value, const ent_layout *layout, bool is_output,
+                     int64_t rows, int64_t run) {
     fusion_port *port = fusion_space_port(space, value, layout, is_output);
     if (!port) return false;
     port->raw = true;
@@ -41,13 +39,14 @@ static bool add_port(fusion_space *space, uint32_t value, const ent_layout *layo
 }
 
 /* One LOAD and STORE: `at` is where the part begins in the run of the whole. */
-static void emit_part(fusion_body *body, const part_list *list, uint32_t part_port, uint32_t whole_port, int64_t at, int64_t run,
-                      int64_t rows, int64_t tile_rows, int64_t tile_run)
-{
+static void emit_part(fusion_body *body, const part_list *list, uint32_t part_port, uint32_t whole_port,
+                      int64_t at, int64_t run, int64_t rows, int64_t tile_rows, int64_t tile_run) {
     fusion_space *space = body->space;
     ent_tile_builder *b = &body->builder;
-    uint32_t variable_rows = tile_rows < rows ? 0 : ENT_TILE_NONE; /* grid axes: rows, then run, where they are cut */
-    uint32_t variable_run = b->grid.count == (variable_rows == 0 ? 2u : 1u) ? b->grid.count - 1 : ENT_TILE_NONE;
+    uint32_t variable_rows =
+        tile_rows < rows ? 0 : ENT_TILE_NONE; /* grid axes: rows, then run, where they are cut */
+    uint32_t variable_run =
+        b->grid.count == (variable_rows == 0 ? 2u : 1u) ? b->grid.count - 1 : ENT_TILE_NONE;
     uint32_t dtype = fusion_value_of(body->group->context, list->whole)->dtype;
     int64_t shape[ENT_TILE_MAX_RANK] = {tile_rows, tile_run < run ? tile_run : run, 1, 1};
     uint32_t tile = ent_tile_builder_value(b, dtype, ENT_SPACE_LOCAL, 2, shape);
@@ -62,8 +61,7 @@ static void emit_part(fusion_body *body, const part_list *list, uint32_t part_po
     ent_tile_builder_store(b, list->is_concat ? &whole : &part, tile);
 }
 
-static void build(fusion_group *group, const part_list *list, const ent_layout *layout)
-{
+static void build(fusion_group *group, const part_list *list, const ent_layout *layout) {
     fusion_context *context = group->context;
     const ent_value *whole = fusion_value_of(context, list->whole);
     uint32_t position = position_of(layout, list->axis), whole_port = 0, first = list->is_concat ? 0 : 1;
@@ -91,8 +89,10 @@ static void build(fusion_group *group, const part_list *list, const ent_layout *
     int64_t budget = (int64_t)fusion_level_bytes(context->capability, "l1", 32768) / 16;
     int64_t total = rows * run_of(whole, layout, position);
     if (total <= 4 * budget) budget = total > 0 ? total : 1;
-    int64_t tile_run = longest < budget ? longest : budget, tile_rows = budget / tile_run < rows ? budget / tile_run : rows;
-    fusion_body_begin(&body, &space, fusion_value_of(context, list->is_concat ? list->whole : list->values[0])->name);
+    int64_t tile_run = longest < budget ? longest : budget,
+            tile_rows = budget / tile_run < rows ? budget / tile_run : rows;
+    fusion_body_begin(&body, &space,
+                      fusion_value_of(context, list->is_concat ? list->whole : list->values[0])->name);
     if (tile_rows < rows) ent_tile_builder_grid(&body.builder, rows, tile_rows);
     if (tile_run < longest) ent_tile_builder_grid(&body.builder, longest, tile_run);
     fusion_body_buffers(&body);
@@ -104,8 +104,7 @@ static void build(fusion_group *group, const part_list *list, const ent_layout *
     fusion_body_finish(&body, list->is_concat ? "concat" : "split", ENT_TIER_TUNED);
 }
 
-void fusion_make_parts(fusion_context *context, uint32_t item)
-{
+void fusion_make_parts(fusion_context *context, uint32_t item) {
     const fusion_item *it = &context->items[item];
     part_list list = {.is_concat = it->op == ENT_OP_Concat};
     fusion_group group;

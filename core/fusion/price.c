@@ -1,8 +1,9 @@
 /* The analytical price of a tile program: what the units compute, and what moves between memory levels.
  *
- * Compute is counted per instance. Traffic is counted per buffer access: the part of the buffer that an instance, or a sweep of the
- * innermost grid axes, touches is its footprint; the longest sweep whose footprints fit in a level together is what that level
- * keeps, so everything outside it is fetched again unless the access does not depend on the next axis. */
+ * Compute is counted per instance. Traffic is counted per buffer access: the part of the buffer that an
+ * instance, or a sweep of the innermost grid axes, touches is its footprint; the longest sweep whose
+ * footprints fit in a level together is what that level keeps, so everything outside it is fetched again
+ * unless the access does not depend on the next axis. */
 #include <math.h>
 #include <string.h>
 
@@ -27,28 +28,26 @@ typedef struct walk {
     uint32_t loop_variable[MAX_LOOPS];
     double compute_ns, flops;
     double instances;
-    double filled;                         /* share of the tile elements that are inside the grid's extents */
-    uint32_t access_op[MAX_ACCESSES];      /* ops that move data */
+    double filled;                    /* share of the tile elements that are inside the grid's extents */
+    uint32_t access_op[MAX_ACCESSES]; /* ops that move data */
     double access_times[MAX_ACCESSES];
     uint32_t access_count;
-    bool mma_operand[1024];                /* tiles that feed a matrix multiply */
+    bool mma_operand[1024]; /* tiles that feed a matrix multiply */
     bool has_mma;
 } walk;
 
-static const ent_memory_level *level_of(const ent_capability *capability, const char *name)
-{
+static const ent_memory_level *level_of(const ent_capability *capability, const char *name) {
     for (uint32_t i = 0; i < capability->level_count; i++)
-        if (capability->levels[i].name && strcmp(capability->levels[i].name, name) == 0) return &capability->levels[i];
+        if (capability->levels[i].name && strcmp(capability->levels[i].name, name) == 0)
+            return &capability->levels[i];
     return NULL;
 }
 
-static double positive(double value, double otherwise)
-{
+static double positive(double value, double otherwise) {
     return value > 0 ? value : otherwise;
 }
 
-static void read_machine(const ent_capability *capability, machine *m)
-{
+static void read_machine(const ent_capability *capability, machine *m) {
     const ent_memory_level *l1 = level_of(capability, "l1"), *l2 = level_of(capability, "l2");
     const ent_memory_level *l3 = level_of(capability, "l3"), *dram = level_of(capability, "dram");
     if (!l1) l1 = level_of(capability, "shared");
@@ -63,13 +62,11 @@ static void read_machine(const ent_capability *capability, machine *m)
     m->l3_unit_gbps = positive(l3 ? l3->unit_gbps : 0, m->l3_gbps);
 }
 
-static int64_t constant_dim(ent_dim dim)
-{
+static int64_t constant_dim(ent_dim dim) {
     return dim >= 0 ? dim : 1;
 }
 
-static double elements_of(const ent_tile_value *value)
-{
+static double elements_of(const ent_tile_value *value) {
     double elements = 1;
     for (uint32_t i = 0; i < value->rank; i++) elements *= (double)value->shape[i];
     return elements;
@@ -77,8 +74,7 @@ static double elements_of(const ent_tile_value *value)
 
 /* ---- compute ---- */
 
-static double map_ns(const walk *w, uint32_t map)
-{
+static double map_ns(const walk *w, uint32_t map) {
     const ent_tile_cost *cost = &w->capability->tile;
     switch (map) {
     case ENT_MAP_DIV:
@@ -86,7 +82,8 @@ static double map_ns(const walk *w, uint32_t map)
     case ENT_MAP_RSQRT:
     case ENT_MAP_RECIPROCAL:
     case ENT_MAP_SOFTSIGN:
-    case ENT_MAP_MOD: return cost->map_divide_ns;
+    case ENT_MAP_MOD:
+        return cost->map_divide_ns;
     case ENT_MAP_EXP:
     case ENT_MAP_LOG:
     case ENT_MAP_TANH:
@@ -102,20 +99,20 @@ static double map_ns(const walk *w, uint32_t map)
     case ENT_MAP_SIN:
     case ENT_MAP_COS:
     case ENT_MAP_POW:
-    case ENT_MAP_POW_SCALAR: return cost->map_transcendental_ns;
-    default: return cost->map_cheap_ns;
+    case ENT_MAP_POW_SCALAR:
+        return cost->map_transcendental_ns;
+    default:
+        return cost->map_cheap_ns;
     }
 }
 
-static const ent_matrix_unit *unit_for(const ent_capability *capability, uint32_t dtype)
-{
+static const ent_matrix_unit *unit_for(const ent_capability *capability, uint32_t dtype) {
     for (uint32_t i = 0; i < capability->matrix_unit_count; i++)
         if (capability->matrix_units[i].dtype_a == dtype) return &capability->matrix_units[i];
     return NULL;
 }
 
-static void price_mma(walk *w, const ent_tile_op *op)
-{
+static void price_mma(walk *w, const ent_tile_op *op) {
     const ent_tile_value *a = &w->program->values[op->source[0]], *c = &w->program->values[op->dst];
     const ent_matrix_unit *unit = unit_for(w->capability, a->dtype);
     double k = (double)a->shape[a->rank - 1], n = (double)c->shape[c->rank - 1], m = elements_of(c) / n;
@@ -129,20 +126,22 @@ static void price_mma(walk *w, const ent_tile_op *op)
     w->has_mma = true;
 }
 
-static void price_map(walk *w, const ent_tile_op *op)
-{
+static void price_map(walk *w, const ent_tile_op *op) {
     double elements = elements_of(&w->program->values[op->dst]) * w->filled * w->times;
     const ent_tile_cost *cost = &w->capability->tile;
     double wide = ent_dtype_bits((ent_dtype)w->program->values[op->dst].dtype) / 32.0;
-    bool window = w->depth > 0 && (op->kind == ENT_MAP_FMA || op->kind == ENT_MAP_MAX || op->kind == ENT_MAP_ADD);
+    bool window =
+        w->depth > 0 && (op->kind == ENT_MAP_FMA || op->kind == ENT_MAP_MAX || op->kind == ENT_MAP_ADD);
     w->flops += elements * (op->kind == ENT_MAP_FMA ? 2 : 1);
-    if (window) w->compute_ns += 2 * elements / positive(cost->window_gflops, 8) + 0.25 * cost->op_ns * w->times;
-    else w->compute_ns += elements * map_ns(w, op->kind) * fmax(wide, 0.5) + cost->op_ns * w->times;
+    if (window)
+        w->compute_ns += 2 * elements / positive(cost->window_gflops, 8) + 0.25 * cost->op_ns * w->times;
+    else
+        w->compute_ns += elements * map_ns(w, op->kind) * fmax(wide, 0.5) + cost->op_ns * w->times;
 }
 
 /* Innermost tile axis above 1 advances the buffer's innermost element by one. */
-static bool is_contiguous(const walk *w, const ent_tile_access *access, const ent_tile_value *value, bool *out_gather)
-{
+static bool is_contiguous(const walk *w, const ent_tile_access *access, const ent_tile_value *value,
+                          bool *out_gather) {
     const ent_tile_buffer *buffer = &w->program->buffers[access->buffer];
     uint32_t inner = value->rank;
     while (inner > 0 && value->shape[inner - 1] == 1) inner--;
@@ -151,14 +150,14 @@ static bool is_contiguous(const walk *w, const ent_tile_access *access, const en
     if (inner == 0 || access->rank == 0) return true;
     uint32_t last = buffer->layout.block_count ? buffer->layout.block_axis[buffer->layout.block_count - 1]
                                                : buffer->layout.order[buffer->rank - 1];
-    for (uint32_t i = buffer->rank; !buffer->layout.block_count && i-- > 1 && constant_dim(buffer->dims[last]) == 1;)
+    for (uint32_t i = buffer->rank;
+         !buffer->layout.block_count && i-- > 1 && constant_dim(buffer->dims[last]) == 1;)
         last = buffer->layout.order[i - 1];
     const ent_tile_index *x = &access->index[last];
     return x->tile_axis == inner - 1 && x->step == 1 && x->divisor == 1;
 }
 
-static void price_move(walk *w, const ent_tile_op *op, uint32_t at)
-{
+static void price_move(walk *w, const ent_tile_op *op, uint32_t at) {
     const ent_tile_cost *cost = &w->capability->tile;
     uint32_t tile = op->opcode == ENT_TILE_STORE ? op->source[0] : op->dst;
     const ent_tile_access *access = &w->program->accesses[op->access];
@@ -174,16 +173,18 @@ static void price_move(walk *w, const ent_tile_op *op, uint32_t at)
     bool blocked = w->program->buffers[access->buffer].layout.block_count > 0;
     if (gather || !contiguous) {
         double each = gather ? cost->gather_ns : cost->copy_strided_ns;
-        w->compute_ns += (gather && contiguous ? elements / (double)value->shape[inner - 1] : elements) * each;
+        w->compute_ns +=
+            (gather && contiguous ? elements / (double)value->shape[inner - 1] : elements) * each;
         if (!(blocked && w->mma_operand[tile])) w->compute_ns += cost->op_ns * w->times;
-    } else if (!w->mma_operand[tile]) w->compute_ns += 0.5 * cost->op_ns * w->times;
+    } else if (!w->mma_operand[tile])
+        w->compute_ns += 0.5 * cost->op_ns * w->times;
     /* A dynamic B is packed before use: two cheap passes. */
-    if (contiguous && w->mma_operand[tile] && value->rank == 2 && !blocked && w->program->buffers[access->buffer].role != ENT_ROLE_CONSTANT)
+    if (contiguous && w->mma_operand[tile] && value->rank == 2 && !blocked &&
+        w->program->buffers[access->buffer].role != ENT_ROLE_CONSTANT)
         w->compute_ns += elements * 0.25 * cost->map_cheap_ns;
 }
 
-static void price_op(walk *w, uint32_t at)
-{
+static void price_op(walk *w, uint32_t at) {
     const ent_tile_op *op = &w->program->ops[at];
     switch (op->opcode) {
     case ENT_TILE_LOOP: {
@@ -203,9 +204,15 @@ static void price_op(walk *w, uint32_t at)
         break;
     case ENT_TILE_LOAD:
     case ENT_TILE_COPY:
-    case ENT_TILE_STORE: price_move(w, op, at); break;
-    case ENT_TILE_MMA: price_mma(w, op); break;
-    case ENT_TILE_MAP: price_map(w, op); break;
+    case ENT_TILE_STORE:
+        price_move(w, op, at);
+        break;
+    case ENT_TILE_MMA:
+        price_mma(w, op);
+        break;
+    case ENT_TILE_MAP:
+        price_map(w, op);
+        break;
     case ENT_TILE_REDUCE: {
         double elements = elements_of(&w->program->values[op->source[0]]) * w->filled * w->times;
         w->flops += elements;
@@ -216,18 +223,19 @@ static void price_op(walk *w, uint32_t at)
     case ENT_TILE_RESHAPE:
     case ENT_TILE_PERMUTE:
     case ENT_TILE_IOTA:
-        w->compute_ns += (elements_of(&w->program->values[op->dst]) * 0.5 * w->capability->tile.map_cheap_ns + w->capability->tile.op_ns) *
+        w->compute_ns += (elements_of(&w->program->values[op->dst]) * 0.5 * w->capability->tile.map_cheap_ns +
+                          w->capability->tile.op_ns) *
                          w->times;
         break;
-    default: break;
+    default:
+        break;
     }
 }
 
 /* ---- traffic ---- */
 
 /* Bytes of the buffer touched while grid axes >= first_axis and all loops run. */
-static double footprint(const walk *w, uint32_t at, uint32_t first_axis)
-{
+static double footprint(const walk *w, uint32_t at, uint32_t first_axis) {
     const ent_tile_op *op = &w->program->ops[at];
     const ent_tile_access *access = &w->program->accesses[op->access];
     const ent_tile_value *value = &w->program->values[op->opcode == ENT_TILE_STORE ? op->source[0] : op->dst];
@@ -250,13 +258,13 @@ static double footprint(const walk *w, uint32_t at, uint32_t first_axis)
             points *= elements_of(&w->program->values[x->gather]);
             range = (double)constant_dim(buffer->dims[d]);
         }
-        bytes *= fmax(1, fmin(fmin(points, range / (double)x->divisor + 1), (double)constant_dim(buffer->dims[d])));
+        bytes *= fmax(
+            1, fmin(fmin(points, range / (double)x->divisor + 1), (double)constant_dim(buffer->dims[d])));
     }
     return bytes;
 }
 
-static bool depends(const walk *w, uint32_t at, uint32_t axis)
-{
+static bool depends(const walk *w, uint32_t at, uint32_t axis) {
     const ent_tile_access *access = &w->program->accesses[w->program->ops[at].access];
     for (uint32_t d = 0; d < access->rank; d++)
         for (uint32_t t = 0; t < access->index[d].term_count; t++)
@@ -264,9 +272,9 @@ static bool depends(const walk *w, uint32_t at, uint32_t axis)
     return false;
 }
 
-/* Bytes that come from beyond a level of the given size, over the whole grid. only_constants: of constant buffers. */
-static double traffic_beyond(const walk *w, double level_bytes, uint32_t *out_first, double *by_access)
-{
+/* Bytes that come from beyond a level of the given size, over the whole grid. only_constants: of constant
+ * buffers. */
+static double traffic_beyond(const walk *w, double level_bytes, uint32_t *out_first, double *by_access) {
     uint32_t grid = w->program->grid_count, first = grid;
     double total = 0;
     while (first > 0) {
@@ -287,16 +295,15 @@ static double traffic_beyond(const walk *w, double level_bytes, uint32_t *out_fi
     return total;
 }
 
-static double buffer_bytes(const ent_tile_buffer *buffer)
-{
+static double buffer_bytes(const ent_tile_buffer *buffer) {
     double bytes = ent_dtype_bits((ent_dtype)buffer->dtype) / 8.0;
     for (uint32_t i = 0; i < buffer->rank; i++) bytes *= (double)constant_dim(buffer->dims[i]);
     return bytes;
 }
 
-/* Activations were written just before and are read from a cache they fit in; weights only if all of the model's fit. */
-static double dram_traffic(const walk *w, const machine *m, double constant_bytes)
-{
+/* Activations were written just before and are read from a cache they fit in; weights only if all of the
+ * model's fit. */
+static double dram_traffic(const walk *w, const machine *m, double constant_bytes) {
     double beyond[MAX_ACCESSES], total = 0;
     uint32_t first = 0;
     traffic_beyond(w, m->l3_bytes * 0.75, &first, beyond);
@@ -310,8 +317,7 @@ static double dram_traffic(const walk *w, const machine *m, double constant_byte
     return total;
 }
 
-static void start(walk *w, const ent_tile_program *program, const ent_capability *capability)
-{
+static void start(walk *w, const ent_tile_program *program, const ent_capability *capability) {
     memset(w, 0, sizeof *w);
     w->program = program;
     w->capability = capability;
@@ -330,9 +336,8 @@ static void start(walk *w, const ent_tile_program *program, const ent_capability
     }
 }
 
-ent_status fusion_price(const ent_tile_program *program, const ent_capability *capability, double constant_bytes,
-                        ent_fusion_price *out)
-{
+ent_status fusion_price(const ent_tile_program *program, const ent_capability *capability,
+                        double constant_bytes, ent_fusion_price *out) {
     walk w;
     machine m;
     double beyond[MAX_ACCESSES];
@@ -355,7 +360,11 @@ ent_status fusion_price(const ent_tile_program *program, const ent_capability *c
     double fixed = cost->launch_ns + (w.instances > 1 && m.units > 1 ? cost->sync_ns : 0);
     double mid = fixed + fmax(compute, memory) + 0.2 * fmin(compute, memory);
     double rest = mid - fixed;
-    out->bound_by = fixed > rest ? "launch" : compute >= memory ? "compute" : memory == dram_ns ? "dram" : memory == l3_ns ? "l3" : "l2";
+    out->bound_by = fixed > rest        ? "launch"
+                    : compute >= memory ? "compute"
+                    : memory == dram_ns ? "dram"
+                    : memory == l3_ns   ? "l3"
+                                        : "l2";
     out->time_mid_ns = mid;
     out->time_low_ns = mid * 0.6;
     out->time_high_ns = mid * 1.7;
@@ -363,12 +372,13 @@ ent_status fusion_price(const ent_tile_program *program, const ent_capability *c
     out->traffic_bytes = (uint64_t)dram_bytes;
     out->scratch_bytes = 0;
     for (uint32_t b = 0; b < program->buffer_count; b++)
-        if (program->buffers[b].role == ENT_ROLE_SCRATCH) out->scratch_bytes += (uint64_t)buffer_bytes(&program->buffers[b]);
+        if (program->buffers[b].role == ENT_ROLE_SCRATCH)
+            out->scratch_bytes += (uint64_t)buffer_bytes(&program->buffers[b]);
     return NULL;
 }
 
-ent_status ent_fusion_price_program(const ent_tile_program *program, const ent_capability *capability, ent_fusion_price *out)
-{
+ent_status ent_fusion_price_program(const ent_tile_program *program, const ent_capability *capability,
+                                    ent_fusion_price *out) {
     double constants = 0;
     for (uint32_t b = 0; b < program->buffer_count; b++)
         if (program->buffers[b].role == ENT_ROLE_CONSTANT) constants += buffer_bytes(&program->buffers[b]);

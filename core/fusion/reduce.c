@@ -3,8 +3,7 @@
 
 #include "core/fusion/internal.h"
 
-static uint16_t reduced_dims(fusion_body *body, const fusion_item *item)
-{
+static uint16_t reduced_dims(fusion_body *body, const fusion_item *item) {
     uint32_t axes = 0;
     uint16_t dims = 0;
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
@@ -14,8 +13,7 @@ static uint16_t reduced_dims(fusion_body *body, const fusion_item *item)
     return dims;
 }
 
-static double reduced_count(const fusion_body *body, uint16_t dims)
-{
+static double reduced_count(const fusion_body *body, uint16_t dims) {
     double count = 1;
     for (uint32_t d = 0; d < body->group->dim_count; d++)
         if (dims >> d & 1) count *= (double)body->group->dims[d];
@@ -23,17 +21,17 @@ static double reduced_count(const fusion_body *body, uint16_t dims)
 }
 
 /* dst = kind over dims; a copy when every reduced axis has one element. */
-static void emit_over(fusion_body *body, ent_reduce_kind kind, uint32_t dst, uint32_t src, uint16_t dims)
-{
+static void emit_over(fusion_body *body, ent_reduce_kind kind, uint32_t dst, uint32_t src, uint16_t dims) {
     uint32_t mask = 0;
     for (uint32_t d = 0; d < body->group->dim_count; d++)
         if (dims >> d & 1) mask |= 1u << body->space->axes[body->space->axis_of[d]].recipe.tile_axis;
-    if (mask) ent_tile_builder_reduce(&body->builder, kind, dst, src, mask);
-    else ent_tile_builder_map1(&body->builder, ENT_MAP_COPY, dst, src, 0, 0);
+    if (mask)
+        ent_tile_builder_reduce(&body->builder, kind, dst, src, mask);
+    else
+        ent_tile_builder_map1(&body->builder, ENT_MAP_COPY, dst, src, 0, 0);
 }
 
-const fusion_reduce_form *fusion_reduce_form_of(uint32_t op)
-{
+const fusion_reduce_form *fusion_reduce_form_of(uint32_t op) {
     static const fusion_reduce_form forms[] = {
         {ENT_OP_ReduceSum, ENT_MAP_NONE, ENT_REDUCE_SUM, ENT_MAP_NONE, false},
         {ENT_OP_ReduceMean, ENT_MAP_NONE, ENT_REDUCE_SUM, ENT_MAP_NONE, true},
@@ -52,21 +50,21 @@ const fusion_reduce_form *fusion_reduce_form_of(uint32_t op)
     return NULL;
 }
 
-void fusion_emit_reduce_finish(fusion_body *body, const fusion_item *item, uint32_t tile)
-{
+void fusion_emit_reduce_finish(fusion_body *body, const fusion_item *item, uint32_t tile) {
     const fusion_reduce_form *form = fusion_reduce_form_of(item->op);
     ent_tile_builder *b = &body->builder;
     if (form->mean)
-        ent_tile_builder_map1(b, ENT_MAP_SCALE_SHIFT, tile, tile, 1 / reduced_count(body, reduced_dims(body, item)), -0.0);
+        ent_tile_builder_map1(b, ENT_MAP_SCALE_SHIFT, tile, tile,
+                              1 / reduced_count(body, reduced_dims(body, item)), -0.0);
     if (form->after) ent_tile_builder_map1(b, (ent_tile_map)form->after, tile, tile, 0, 0);
     fusion_body_set(body, item->outputs[0], tile);
 }
 
-uint32_t fusion_emit_reduce_part(fusion_body *body, const fusion_item *item)
-{
+uint32_t fusion_emit_reduce_part(fusion_body *body, const fusion_item *item) {
     const fusion_reduce_form *form = fusion_reduce_form_of(item->op);
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
-    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype, src = fusion_body_read(body, v->value);
+    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
+             src = fusion_body_read(body, v->value);
     uint16_t dims = reduced_dims(body, item);
     if (form->before) {
         uint32_t mapped = body->owned[v - body->group->values] ? src : fusion_body_tile(body, dtype, v->mask);
@@ -79,10 +77,10 @@ uint32_t fusion_emit_reduce_part(fusion_body *body, const fusion_item *item)
 }
 
 /* Softmax as every numerically safe implementation writes it: exp(x - max) / sum. */
-static void emit_softmax(fusion_body *body, const fusion_item *item)
-{
+static void emit_softmax(fusion_body *body, const fusion_item *item) {
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
-    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype, src = fusion_body_read(body, v->value);
+    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
+             src = fusion_body_read(body, v->value);
     uint16_t dims = reduced_dims(body, item), rest = (uint16_t)(v->mask & ~dims);
     ent_tile_builder *b = &body->builder;
     uint32_t max = fusion_body_tile(body, dtype, rest), sum = fusion_body_tile(body, dtype, rest);
@@ -98,10 +96,10 @@ static void emit_softmax(fusion_body *body, const fusion_item *item)
     fusion_body_set(body, item->outputs[0], shifted);
 }
 
-static void emit_log_sum_exp(fusion_body *body, const fusion_item *item)
-{
+static void emit_log_sum_exp(fusion_body *body, const fusion_item *item) {
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
-    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype, src = fusion_body_read(body, v->value);
+    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
+             src = fusion_body_read(body, v->value);
     uint16_t dims = reduced_dims(body, item), rest = (uint16_t)(v->mask & ~dims);
     ent_tile_builder *b = &body->builder;
     uint32_t max = fusion_body_tile(body, dtype, rest), sum = fusion_body_tile(body, dtype, rest);
@@ -116,10 +114,10 @@ static void emit_log_sum_exp(fusion_body *body, const fusion_item *item)
 }
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias, variance in a second pass over the tile. */
-static void emit_layer_norm(fusion_body *body, const fusion_item *item)
-{
+static void emit_layer_norm(fusion_body *body, const fusion_item *item) {
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
-    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype, src = fusion_body_read(body, v->value);
+    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
+             src = fusion_body_read(body, v->value);
     uint16_t dims = reduced_dims(body, item), rest = (uint16_t)(v->mask & ~dims);
     double share = 1 / reduced_count(body, dims), epsilon = ent_attrs_float(item->attrs, "epsilon", 1e-5);
     ent_tile_builder *b = &body->builder;
@@ -136,17 +134,25 @@ static void emit_layer_norm(fusion_body *body, const fusion_item *item)
     ent_tile_builder_map2(b, ENT_MAP_MUL, centred, centred, variance);
     for (uint32_t i = 1; i < item->input_count; i++)
         if (item->inputs[i] != ENT_ID_NONE)
-            ent_tile_builder_map2(b, i == 1 ? ENT_MAP_MUL : ENT_MAP_ADD, centred, centred, fusion_body_read(body, item->inputs[i]));
+            ent_tile_builder_map2(b, i == 1 ? ENT_MAP_MUL : ENT_MAP_ADD, centred, centred,
+                                  fusion_body_read(body, item->inputs[i]));
     fusion_body_set(body, item->outputs[0], centred);
 }
 
-void fusion_emit_reduce(fusion_body *body, const fusion_item *item)
-{
+void fusion_emit_reduce(fusion_body *body, const fusion_item *item) {
     switch (item->op) {
     case ENT_OP_Softmax:
-    case ENT_OP_LogSoftmax: emit_softmax(body, item); break;
-    case ENT_OP_ReduceLogSumExp: emit_log_sum_exp(body, item); break;
-    case ENT_OP_LayerNormalization: emit_layer_norm(body, item); break;
-    default: fusion_emit_reduce_finish(body, item, fusion_emit_reduce_part(body, item)); break;
+    case ENT_OP_LogSoftmax:
+        emit_softmax(body, item);
+        break;
+    case ENT_OP_ReduceLogSumExp:
+        emit_log_sum_exp(body, item);
+        break;
+    case ENT_OP_LayerNormalization:
+        emit_layer_norm(body, item);
+        break;
+    default:
+        fusion_emit_reduce_finish(body, item, fusion_emit_reduce_part(body, item));
+        break;
     }
 }

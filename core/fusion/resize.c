@@ -1,5 +1,5 @@
-/* Resize. Nearest is an integer quotient of the position wherever that stays inside; else, as for linear, the source position is
- * computed in the program and gathered. Coordinates: the ONNX schema of Resize 19. */
+/* Resize. Nearest is an integer quotient of the position wherever that stays inside; else, as for linear, the
+ * source position is computed in the program and gathered. Coordinates: the ONNX schema of Resize 19. */
 #include <math.h>
 #include <string.h>
 
@@ -19,15 +19,14 @@ typedef struct resize_plan {
     bool linear;
 } resize_plan;
 
-static bool mode_is(const fusion_item *item, const char *name, const char *missing, const char *text)
-{
+static bool mode_is(const fusion_item *item, const char *name, const char *missing, const char *text) {
     return ent_attrs_string_is(item->attrs, name, missing, text);
 }
 
 /* Given scales must be out / in; sizes always are. */
-static bool scales_are_ratios(const fusion_context *context, const fusion_item *item)
-{
-    const ent_value *x = fusion_value_of(context, item->inputs[0]), *y = fusion_value_of(context, item->outputs[0]);
+static bool scales_are_ratios(const fusion_context *context, const fusion_item *item) {
+    const ent_value *x = fusion_value_of(context, item->inputs[0]),
+                    *y = fusion_value_of(context, item->outputs[0]);
     const ent_attr *axes = ent_attrs_find(item->attrs, "axes");
     if (!mode_is(item, "keep_aspect_ratio_policy", "stretch", "stretch")) return false;
     if (item->input_count < 3 || item->inputs[2] == ENT_ID_NONE) return true;
@@ -39,15 +38,16 @@ static bool scales_are_ratios(const fusion_context *context, const fusion_item *
         if (axis < 0) axis += x->rank;
         if (axis < 0 || axis >= x->rank) return false;
         double scale = ent_ops_load_f64(scales->constant->tensor.data, ENT_DTYPE_F32, i);
-        if (fabs(scale * (double)x->dims[axis] - (double)y->dims[axis]) > 1e-6 * (double)y->dims[axis]) return false;
+        if (fabs(scale * (double)x->dims[axis] - (double)y->dims[axis]) > 1e-6 * (double)y->dims[axis])
+            return false;
     }
     return true;
 }
 
-static bool set_ratio(const fusion_item *item, resize_axis *axis)
-{
+static bool set_ratio(const fusion_item *item, resize_axis *axis) {
     const char *name = "coordinate_transformation_mode", *missing = "half_pixel";
-    bool half = mode_is(item, name, missing, "half_pixel") || mode_is(item, name, missing, "half_pixel_symmetric");
+    bool half =
+        mode_is(item, name, missing, "half_pixel") || mode_is(item, name, missing, "half_pixel_symmetric");
     if (mode_is(item, name, missing, "pytorch_half_pixel")) {
         half = axis->out > 1;
         if (!half) axis->numerator = 0, axis->denominator = 1;
@@ -57,7 +57,8 @@ static bool set_ratio(const fusion_item *item, resize_axis *axis)
     } else if (mode_is(item, name, missing, "asymmetric")) {
         axis->numerator = axis->in;
         axis->denominator = axis->out;
-    } else if (!half) return false;
+    } else if (!half)
+        return false;
     if (half) { /* (position + 1/2) in / out - 1/2 */
         axis->numerator = 2 * axis->in;
         axis->offset = axis->in - axis->out;
@@ -67,10 +68,10 @@ static bool set_ratio(const fusion_item *item, resize_axis *axis)
 }
 
 /* Turns the exact source position into the floor of another fraction: the nearest one. */
-static void round_nearest(const fusion_item *item, resize_axis *axis)
-{
+static void round_nearest(const fusion_item *item, resize_axis *axis) {
     const char *name = "nearest_mode", *missing = "round_prefer_floor";
-    if (mode_is(item, name, missing, "ceil")) axis->offset += axis->denominator - 1;
+    if (mode_is(item, name, missing, "ceil"))
+        axis->offset += axis->denominator - 1;
     else if (!mode_is(item, name, missing, "floor")) {
         bool down = mode_is(item, name, missing, "round_prefer_floor");
         axis->numerator *= 2;
@@ -81,15 +82,16 @@ static void round_nearest(const fusion_item *item, resize_axis *axis)
     axis->clipped = axis->offset < 0 || last / axis->denominator > axis->in - 1;
 }
 
-static bool read_plan(const fusion_context *context, const fusion_item *item, resize_plan *plan)
-{
-    const ent_value *x = fusion_value_of(context, item->inputs[0]), *y = fusion_value_of(context, item->outputs[0]);
+static bool read_plan(const fusion_context *context, const fusion_item *item, resize_plan *plan) {
+    const ent_value *x = fusion_value_of(context, item->inputs[0]),
+                    *y = fusion_value_of(context, item->outputs[0]);
     memset(plan, 0, sizeof *plan);
     plan->linear = mode_is(item, "mode", "nearest", "linear");
     plan->rank = x->rank;
     if (!plan->linear && !mode_is(item, "mode", "nearest", "nearest")) return false;
     if (ent_attrs_int(item->attrs, "antialias", 0) || !scales_are_ratios(context, item)) return false;
-    if (plan->linear && (x->dtype != ENT_DTYPE_F32 || ent_attrs_int(item->attrs, "exclude_outside", 0))) return false;
+    if (plan->linear && (x->dtype != ENT_DTYPE_F32 || ent_attrs_int(item->attrs, "exclude_outside", 0)))
+        return false;
     for (uint32_t i = 0; i < x->rank; i++) {
         resize_axis *axis = &plan->axis[i];
         axis->in = x->dims[i];
@@ -104,18 +106,18 @@ static bool read_plan(const fusion_context *context, const fusion_item *item, re
     return true;
 }
 
-static uint32_t position_tile(fusion_mover *m, uint32_t dtype, uint8_t dim)
-{
+static uint32_t position_tile(fusion_mover *m, uint32_t dtype, uint8_t dim) {
     uint32_t tile = fusion_mover_tile(m, dtype, dim == FUSION_NONE ? 0 : (uint16_t)(1u << dim));
     const ent_tile_index *recipe = dim == FUSION_NONE ? NULL : &m->space.axes[m->space.axis_of[dim]].recipe;
-    ent_tile_builder_iota(&m->body.builder, tile, 0, recipe && recipe->term_count ? recipe->terms[0].variable : ENT_TILE_NONE, 1,
+    ent_tile_builder_iota(&m->body.builder, tile, 0,
+                          recipe && recipe->term_count ? recipe->terms[0].variable : ENT_TILE_NONE, 1,
                           !recipe || recipe->tile_axis == ENT_TILE_NONE ? 32 : recipe->tile_axis);
     return tile;
 }
 
-/* clip((numerator * position + offset) / denominator) on integers: truncation is right, as what it rounds up is below 0. */
-static uint32_t nearest_tile(fusion_mover *m, const resize_axis *axis, uint8_t dim)
-{
+/* clip((numerator * position + offset) / denominator) on integers: truncation is right, as what it rounds up
+ * is below 0. */
+static uint32_t nearest_tile(fusion_mover *m, const resize_axis *axis, uint8_t dim) {
     ent_tile_builder *b = &m->body.builder;
     uint32_t tile = position_tile(m, ENT_DTYPE_I64, dim);
     const int64_t numbers[] = {axis->numerator, axis->offset, axis->denominator};
@@ -129,12 +131,12 @@ static uint32_t nearest_tile(fusion_mover *m, const resize_axis *axis, uint8_t d
     return tile;
 }
 
-static void linear_tiles(fusion_mover *m, resize_axis *axis, uint8_t dim)
-{
+static void linear_tiles(fusion_mover *m, resize_axis *axis, uint8_t dim) {
     ent_tile_builder *b = &m->body.builder;
     uint16_t mask = dim == FUSION_NONE ? 0 : (uint16_t)(1u << dim);
     uint32_t at = position_tile(m, ENT_DTYPE_F32, dim), low = fusion_mover_tile(m, ENT_DTYPE_F32, mask);
-    double scale = (double)axis->numerator / (double)axis->denominator, shift = (double)axis->offset / (double)axis->denominator;
+    double scale = (double)axis->numerator / (double)axis->denominator,
+           shift = (double)axis->offset / (double)axis->denominator;
     double last = (double)(axis->in - 1);
     axis->lower = fusion_mover_tile(m, ENT_DTYPE_I32, mask);
     axis->upper = fusion_mover_tile(m, ENT_DTYPE_I32, mask);
@@ -149,8 +151,7 @@ static void linear_tiles(fusion_mover *m, resize_axis *axis, uint8_t dim)
     ent_tile_builder_map1(b, ENT_MAP_COPY, axis->upper, low, 0, 0);
 }
 
-static void prepare_nearest(fusion_mover *m, const void *user)
-{
+static void prepare_nearest(fusion_mover *m, const void *user) {
     const resize_plan *plan = user;
     for (uint32_t i = 0; i < plan->rank; i++) {
         const resize_axis *axis = &plan->axis[i];
@@ -160,14 +161,12 @@ static void prepare_nearest(fusion_mover *m, const void *user)
     }
 }
 
-static uint16_t all_dims(const fusion_mover *m)
-{
+static uint16_t all_dims(const fusion_mover *m) {
     return (uint16_t)((1u << m->group.dim_count) - 1);
 }
 
 /* The value interpolated along axes >= from, the others being settled in m->in: a + weight (b - a). */
-static uint32_t interpolate(fusion_mover *m, const resize_plan *plan, uint32_t from)
-{
+static uint32_t interpolate(fusion_mover *m, const resize_plan *plan, uint32_t from) {
     ent_tile_builder *b = &m->body.builder;
     while (from < plan->rank && !plan->axis[from].resized) from++;
     uint32_t tile = ENT_TILE_NONE;
@@ -188,26 +187,26 @@ static uint32_t interpolate(fusion_mover *m, const resize_plan *plan, uint32_t f
     return tile;
 }
 
-static void make_linear(fusion_mover *m, resize_plan *plan)
-{
+static void make_linear(fusion_mover *m, resize_plan *plan) {
     fusion_context *context = m->group.context;
     const fusion_item *item = &context->items[m->group.anchor];
     uint32_t out = item->outputs[0], in = item->inputs[0];
     for (uint32_t o = 0; o < context->layouts->counts[out]; o++) {
-        const ent_layout *layout = &context->layouts->items[out][o], *from = fusion_layout_like(context, in, layout);
+        const ent_layout *layout = &context->layouts->items[out][o],
+                         *from = fusion_layout_like(context, in, layout);
         fusion_space_begin(&m->space, &m->group);
         m->port_in = fusion_mover_port(m, in, from, false);
         m->port_out = fusion_mover_port(m, out, layout, true);
         for (uint32_t i = 0; i < plan->rank; i++) m->in[i] = m->out[i];
         if (!fusion_mover_cut(m, layout, from)) return;
         for (uint32_t i = 0; i < plan->rank; i++)
-            if (plan->axis[i].resized) linear_tiles(m, &plan->axis[i], m->out[i].count ? m->out[i].dim[0] : FUSION_NONE);
+            if (plan->axis[i].resized)
+                linear_tiles(m, &plan->axis[i], m->out[i].count ? m->out[i].dim[0] : FUSION_NONE);
         fusion_mover_finish(m, interpolate(m, plan, 0), "resize");
     }
 }
 
-void fusion_make_resize(fusion_context *context, uint32_t item)
-{
+void fusion_make_resize(fusion_context *context, uint32_t item) {
     const fusion_item *it = &context->items[item];
     resize_plan plan;
     fusion_mover m;

@@ -8,16 +8,17 @@
 #define LOOP_ELEMENTS 8192          /* reduced extents above this are worth a loop */
 
 /* The value whose layout sets the order of the domain: the one with most dims, inputs before outputs. */
-static uint32_t reference_of(fusion_group *group)
-{
+static uint32_t reference_of(fusion_group *group) {
     uint32_t best = ENT_ID_NONE, best_bits = 0;
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < group->value_count; i++) {
             const fusion_value *v = &group->values[i];
-            if (pass == 0 && (v->inside || v->uses == 0 || fusion_is_constant(group->context, v->value))) continue;
+            if (pass == 0 && (v->inside || v->uses == 0 || fusion_is_constant(group->context, v->value)))
+                continue;
             if (pass == 1 && !v->inside) continue;
             uint32_t bits = 1;
-            for (uint32_t a = 0; a < fusion_value_of(group->context, v->value)->rank; a++) bits += v->to_dim[a] != FUSION_NONE;
+            for (uint32_t a = 0; a < fusion_value_of(group->context, v->value)->rank; a++)
+                bits += v->to_dim[a] != FUSION_NONE;
             if (bits > best_bits) {
                 best = v->value;
                 best_bits = bits;
@@ -27,9 +28,9 @@ static uint32_t reference_of(fusion_group *group)
     return best;
 }
 
-/* The plain reduction that can run as a loop over blocks: the only reduction, whose results keep no reduced dim. */
-static uint32_t loopable(const fusion_group *group)
-{
+/* The plain reduction that can run as a loop over blocks: the only reduction, whose results keep no reduced
+ * dim. */
+static uint32_t loopable(const fusion_group *group) {
     uint32_t found = ENT_ID_NONE;
     for (uint32_t i = 0; i < group->item_count; i++) {
         const fusion_item *item = &group->context->items[group->items[i]];
@@ -60,8 +61,7 @@ typedef struct cut {
     uint32_t loop_axis; /* reduced axis that is looped over, or NONE */
 } cut;
 
-static int64_t even_tile(int64_t size, int64_t room, int64_t grain)
-{
+static int64_t even_tile(int64_t size, int64_t room, int64_t grain) {
     if (room >= size) return size;
     if (room < 1) room = 1;
     int64_t tile = fusion_ceil(size, fusion_ceil(size, room));
@@ -69,27 +69,36 @@ static int64_t even_tile(int64_t size, int64_t room, int64_t grain)
     return tile < size ? tile : size;
 }
 
-static int64_t divisor_below(int64_t size, int64_t limit)
-{
+static int64_t divisor_below(int64_t size, int64_t limit) {
     for (int64_t tile = limit < size ? limit : size; tile > 1; tile--)
         if (size % tile == 0) return tile;
     return 1;
 }
 
-static bool needs_broad(const fusion_space *space, uint32_t axis)
-{
-    for (uint32_t p = 0; p < space->port_count; p++)
-        if (space->ports[p].axis_count && space->ports[p].axes[space->ports[p].axis_count - 1] == axis) return true;
+static bool has_axis(const fusion_port *port, uint32_t axis) {
+    for (uint32_t i = 0; i < port->axis_count; i++)
+        if (port->axes[i] == axis) return true;
+    return false;
+}
+
+/* Some port runs along this axis: it is innermost there, in the whole domain's order or against it. */
+static bool needs_broad(const fusion_space *space, uint32_t axis) {
+    for (uint32_t p = 0; p < space->port_count; p++) {
+        const fusion_port *port = &space->ports[p];
+        if (port->axis_count && port->axes[port->axis_count - 1] == axis &&
+            has_axis(port, space->axis_count - 1))
+            return true;
+    }
     return false;
 }
 
 /* Elements of one tile, so that a few of them stay in L1 together and both units get work. */
-static int64_t tile_budget(const fusion_space *space)
-{
+static int64_t tile_budget(const fusion_space *space) {
     const fusion_context *context = space->group->context;
     double total = 1, l1 = 32768, units = context->capability->units ? context->capability->units : 1;
     for (uint32_t i = 0; i < context->capability->level_count; i++)
-        if (strcmp(context->capability->levels[i].name, "l1") == 0) l1 = (double)context->capability->levels[i].bytes;
+        if (strcmp(context->capability->levels[i].name, "l1") == 0)
+            l1 = (double)context->capability->levels[i].bytes;
     for (uint32_t a = 0; a < space->axis_count; a++) total *= (double)space->axes[a].size;
     double budget = l1 / 4 / 4;
     if (total <= 2 * budget) return (int64_t)(2 * budget);
@@ -97,9 +106,9 @@ static int64_t tile_budget(const fusion_space *space)
     return (int64_t)budget;
 }
 
-/* Tile extents: reduced axes whole, then the innermost axis of every port to a useful width, then outwards. */
-static bool choose_cut(const fusion_space *space, uint32_t loop_item, cut *out)
-{
+/* Tile extents: reduced axes whole, then the innermost axis of every port to a useful width, then outwards.
+ */
+static bool choose_cut(const fusion_space *space, uint32_t loop_item, cut *out) {
     int64_t budget = tile_budget(space), used = 1;
     uint32_t tile_axes = 0;
     out->loop_axis = FUSION_NONE;
@@ -113,7 +122,8 @@ static bool choose_cut(const fusion_space *space, uint32_t loop_item, cut *out)
             if (space->axes[a].role) out->loop_axis = a;
         int64_t inner = used / space->axes[out->loop_axis].size;
         bool rows = out->loop_axis + 1 == space->axis_count;
-        int64_t block = divisor_below(space->axes[out->loop_axis].size, (rows ? 4096 : 256) / (inner < 1 ? 1 : inner) + 1);
+        int64_t block = divisor_below(space->axes[out->loop_axis].size,
+                                      (rows ? 4096 : 256) / (inner < 1 ? 1 : inner) + 1);
         out->tile[out->loop_axis] = block;
         used = inner * block;
     }
@@ -125,7 +135,8 @@ static bool choose_cut(const fusion_space *space, uint32_t loop_item, cut *out)
             if (pass == 0 && a + 1 == space->axis_count && space->axis_count > 1) {
                 /* leave room for the axis that another port has innermost */
                 bool alone = true;
-                for (uint32_t b = 0; b + 1 < space->axis_count; b++) alone &= !needs_broad(space, b) || space->axes[b].role;
+                for (uint32_t b = 0; b + 1 < space->axis_count; b++)
+                    alone &= !needs_broad(space, b) || space->axes[b].role;
                 if (!alone && room > budget / 32) room = budget / 32 > 32 ? budget / 32 : 32;
             }
             int64_t tile = even_tile(space->axes[a].size, room, a + 1 == space->axis_count ? 16 : 1);
@@ -140,8 +151,7 @@ static bool choose_cut(const fusion_space *space, uint32_t loop_item, cut *out)
 }
 
 /* Every output must span the axes that different instances share out. */
-static bool outputs_span(const fusion_space *space, const cut *cut)
-{
+static bool outputs_span(const fusion_space *space, const cut *cut) {
     const fusion_group *group = space->group;
     for (uint32_t p = 0; p < space->port_count; p++) {
         if (!space->ports[p].is_output) continue;
@@ -154,14 +164,15 @@ static bool outputs_span(const fusion_space *space, const cut *cut)
     return group->output_count > 0;
 }
 
-static double reduce_identity(ent_reduce_kind kind)
-{
-    return kind == ENT_REDUCE_MAX ? -INFINITY : kind == ENT_REDUCE_MIN ? INFINITY : kind == ENT_REDUCE_PROD ? 1 : 0;
+static double reduce_identity(ent_reduce_kind kind) {
+    return kind == ENT_REDUCE_MAX    ? -INFINITY
+           : kind == ENT_REDUCE_MIN  ? INFINITY
+           : kind == ENT_REDUCE_PROD ? 1
+                                     : 0;
 }
 
 /* FILL acc; LOOP { prologue; part = reduce; acc = acc op part }; finish; epilogue. */
-static void emit_looped(fusion_body *body, uint32_t loop_item, uint32_t axis_index, int64_t block)
-{
+static void emit_looped(fusion_body *body, uint32_t loop_item, uint32_t axis_index, int64_t block) {
     fusion_group *group = body->group;
     const fusion_item *reduce = &group->context->items[loop_item];
     const fusion_reduce_form *form = fusion_reduce_form_of(reduce->op);
@@ -172,7 +183,8 @@ static void emit_looped(fusion_body *body, uint32_t loop_item, uint32_t axis_ind
     double identity = reduce_identity(form->kind);
     if (isinf(identity) && dtype > ENT_DTYPE_F64) identity = identity < 0 ? -2147483648.0 : 2147483647.0;
     ent_tile_builder_fill(&body->builder, total, identity);
-    axis->recipe.terms[axis->recipe.term_count].variable = ent_tile_builder_loop(&body->builder, 0, axis->size, block);
+    axis->recipe.terms[axis->recipe.term_count].variable =
+        ent_tile_builder_loop(&body->builder, 0, axis->size, block);
     axis->recipe.terms[axis->recipe.term_count++].coefficient = 1;
     for (; group->items[at] != loop_item; at++) fusion_body_item(body, group->items[at]);
     uint32_t part = fusion_emit_reduce_part(body, reduce);
@@ -184,8 +196,7 @@ static void emit_looped(fusion_body *body, uint32_t loop_item, uint32_t axis_ind
     fusion_body_stores(body);
 }
 
-static void cut_axes(fusion_body *body, const cut *cut)
-{
+static void cut_axes(fusion_body *body, const cut *cut) {
     fusion_space *space = body->space;
     uint32_t tile_axis = 0;
     for (uint32_t a = 0; a < space->axis_count; a++) {
@@ -194,18 +205,17 @@ static void cut_axes(fusion_body *body, const cut *cut)
             space->axes[a].tile = cut->tile[a];
             space->axes[a].recipe.tile_axis = tile_axis++;
             space->axes[a].recipe.step = 1;
-        } else fusion_body_cut(body, a, cut->tile[a], named ? tile_axis++ : ENT_TILE_NONE);
+        } else
+            fusion_body_cut(body, a, cut->tile[a], named ? tile_axis++ : ENT_TILE_NONE);
     }
     space->tile_rank = tile_axis;
 }
 
-static const char *kind_of(const fusion_group *group)
-{
+static const char *kind_of(const fusion_group *group) {
     return group->only_relabels ? "copy" : group->reduced ? "rows" : "elementwise";
 }
 
-static bool build(fusion_group *group, fusion_space *space)
-{
+static bool build(fusion_group *group, fusion_space *space) {
     fusion_body body;
     cut cut;
     uint32_t loop_item = group->reduced ? loopable(group) : ENT_ID_NONE;
@@ -222,13 +232,14 @@ static bool build(fusion_group *group, fusion_space *space)
     fusion_body_begin(&body, space, fusion_value_of(group->context, last->outputs[0])->name);
     cut_axes(&body, &cut);
     fusion_body_buffers(&body);
-    if (cut.loop_axis != FUSION_NONE) emit_looped(&body, loop_item, cut.loop_axis, cut.tile[cut.loop_axis]);
-    else fusion_body_items(&body);
+    if (cut.loop_axis != FUSION_NONE)
+        emit_looped(&body, loop_item, cut.loop_axis, cut.tile[cut.loop_axis]);
+    else
+        fusion_body_items(&body);
     return fusion_body_finish(&body, kind_of(group), ENT_TIER_TUNED);
 }
 
-static bool moves_nothing(const fusion_space *space)
-{
+static bool moves_nothing(const fusion_space *space) {
     const fusion_port *first = &space->ports[0];
     for (uint32_t p = 1; p < space->port_count; p++)
         if (space->ports[p].sequence_count != first->sequence_count ||
@@ -237,8 +248,7 @@ static bool moves_nothing(const fusion_space *space)
     return true;
 }
 
-static uint64_t ports_hash(const fusion_space *space)
-{
+static uint64_t ports_hash(const fusion_space *space) {
     uint64_t hash = 1469598103934665603u;
     for (uint32_t p = 0; p < space->port_count; p++)
         for (uint32_t i = 0; i < space->ports[p].layout.rank; i++)
@@ -246,16 +256,14 @@ static uint64_t ports_hash(const fusion_space *space)
     return hash;
 }
 
-static bool has_transpose(const fusion_group *group)
-{
+static bool has_transpose(const fusion_group *group) {
     for (uint32_t i = 0; i < group->item_count; i++)
         if (group->context->items[group->items[i]].op == ENT_OP_Transpose) return true;
     return false;
 }
 
 /* One candidate for each choice of layouts that differs. */
-static void build_variants(fusion_group *group)
-{
+static void build_variants(fusion_group *group) {
     fusion_context *context = group->context;
     uint32_t reference = reference_of(group), made = 0;
     uint64_t seen[2 * ENT_FUSION_MAX_LAYOUTS];
@@ -276,16 +284,14 @@ static void build_variants(fusion_group *group)
     }
 }
 
-void fusion_make_solo(fusion_context *context, uint32_t item)
-{
+void fusion_make_solo(fusion_context *context, uint32_t item) {
     fusion_group group;
     fusion_group_begin(&group, context, context->items[item].graph);
     context->reason = "its axes do not fit one domain";
     if (fusion_group_add(&group, item)) build_variants(&group);
 }
 
-void fusion_make_rows(fusion_context *context, uint32_t item)
-{
+void fusion_make_rows(fusion_context *context, uint32_t item) {
     fusion_group group;
     fusion_group_begin(&group, context, context->items[item].graph);
     if (!fusion_group_add(&group, item)) return;
@@ -299,5 +305,6 @@ void fusion_make_rows(fusion_context *context, uint32_t item)
         build_variants(&group);
         last_emitted = true;
     }
-    if (!last_emitted && !group.only_relabels && fusion_group_close(&group, FUSION_MAX_OUTPUTS)) build_variants(&group);
+    if (!last_emitted && !group.only_relabels && fusion_group_close(&group, FUSION_MAX_OUTPUTS))
+        build_variants(&group);
 }

@@ -1,10 +1,10 @@
-/* The domain in one choice of layouts. Merging neighbours turns most elementwise work into long rows whatever the rank. */
+/* The domain in one choice of layouts. Merging neighbours turns most elementwise work into long rows whatever
+ * the rank. */
 #include <string.h>
 
 #include "core/fusion/internal.h"
 
-void fusion_space_begin(fusion_space *space, fusion_group *group)
-{
+void fusion_space_begin(fusion_space *space, fusion_group *group) {
     space->group = group;
     space->axis_count = space->port_count = space->tile_rank = 0;
     memset(space->role, 0, sizeof space->role);
@@ -14,8 +14,8 @@ void fusion_space_begin(fusion_space *space, fusion_group *group)
     }
 }
 
-fusion_port *fusion_space_port(fusion_space *space, uint32_t value, const ent_layout *layout, bool is_output)
-{
+fusion_port *fusion_space_port(fusion_space *space, uint32_t value, const ent_layout *layout,
+                               bool is_output) {
     const fusion_value *v = fusion_group_find(space->group, value);
     uint8_t axes[ENT_MAX_RANK];
     if (space->port_count == FUSION_MAX_PORTS) return NULL;
@@ -30,20 +30,19 @@ fusion_port *fusion_space_port(fusion_space *space, uint32_t value, const ent_la
     return port;
 }
 
-void fusion_space_order(fusion_space *space, uint32_t reference, const ent_layout *layout)
-{
+void fusion_space_order(fusion_space *space, uint32_t reference, const ent_layout *layout) {
     fusion_group *group = space->group;
     const fusion_value *v = fusion_group_find(group, reference);
     uint8_t axes[ENT_MAX_RANK];
-    uint32_t count = fusion_layout_sequence(group->context->module, reference, layout, axes), at = 0, seen = 0;
+    uint32_t count = fusion_layout_sequence(group->context->module, reference, layout, axes), at = 0,
+             seen = 0;
     for (uint32_t i = 0; i < count; i++) seen |= 1u << v->to_dim[axes[i]];
     for (uint32_t d = 0; d < group->dim_count; d++)
         if (!(seen & 1u << d)) space->order[at++] = (uint8_t)d;
     for (uint32_t i = 0; i < count; i++) space->order[at++] = v->to_dim[axes[i]];
 }
 
-const ent_layout *fusion_space_layout(const fusion_space *space, uint32_t value)
-{
+const ent_layout *fusion_space_layout(const fusion_space *space, uint32_t value) {
     fusion_group *group = space->group;
     fusion_context *context = group->context;
     const fusion_value *v = fusion_group_find(group, value);
@@ -64,8 +63,7 @@ const ent_layout *fusion_space_layout(const fusion_space *space, uint32_t value)
     return made;
 }
 
-bool fusion_space_ports(fusion_space *space, bool plain_outputs)
-{
+bool fusion_space_ports(fusion_space *space, bool plain_outputs) {
     fusion_group *group = space->group;
     fusion_context *context = group->context;
     for (uint32_t i = 0; i < group->value_count; i++) {
@@ -75,14 +73,14 @@ bool fusion_space_ports(fusion_space *space, bool plain_outputs)
     }
     for (uint32_t i = 0; i < group->output_count; i++) {
         uint32_t value = group->outputs[i];
-        const ent_layout *layout = plain_outputs ? &context->layouts->items[value][0] : fusion_space_layout(space, value);
+        const ent_layout *layout =
+            plain_outputs ? &context->layouts->items[value][0] : fusion_space_layout(space, value);
         if (!fusion_space_port(space, value, layout, true)) return false;
     }
     return true;
 }
 
-static bool may_merge(const fusion_space *space, uint8_t outer, uint8_t inner)
-{
+static bool may_merge(const fusion_space *space, uint8_t outer, uint8_t inner) {
     if (space->role[outer] != space->role[inner]) return false;
     for (uint32_t p = 0; p < space->port_count; p++) {
         const fusion_port *port = &space->ports[p];
@@ -97,8 +95,7 @@ static bool may_merge(const fusion_space *space, uint8_t outer, uint8_t inner)
     return true;
 }
 
-void fusion_space_merge(fusion_space *space)
-{
+void fusion_space_merge(fusion_space *space) {
     fusion_group *group = space->group;
     space->axis_count = 0;
     for (uint32_t i = 0; i < group->dim_count; i++) {
@@ -113,7 +110,8 @@ void fusion_space_merge(fusion_space *space)
             axis->recipe.divisor = 1;
             axis->recipe.bound = ENT_TILE_BOUND_ALL;
             space->axis_count++;
-        } else axis--;
+        } else
+            axis--;
         axis->dims[axis->dim_count++] = dim;
         axis->size *= group->dims[dim];
         space->axis_of[dim] = (uint8_t)(axis - space->axes);
@@ -123,24 +121,25 @@ void fusion_space_merge(fusion_space *space)
         port->axis_count = 0;
         for (uint32_t i = 0; i < port->sequence_count; i++) {
             uint8_t axis = space->axis_of[port->sequence[i]];
-            if (port->axis_count == 0 || port->axes[port->axis_count - 1] != axis) port->axes[port->axis_count++] = axis;
+            if (port->axis_count == 0 || port->axes[port->axis_count - 1] != axis)
+                port->axes[port->axis_count++] = axis;
         }
     }
 }
 
-bool fusion_space_consistent(const fusion_space *space)
-{
+bool fusion_space_consistent(const fusion_space *space) {
     for (uint32_t p = 0; p < space->port_count; p++)
         for (uint32_t q = 0; q < p; q++)
-            if (space->ports[p].value == space->ports[q].value && !fusion_is_constant(space->group->context, space->ports[p].value) &&
+            if (space->ports[p].value == space->ports[q].value &&
+                !fusion_is_constant(space->group->context, space->ports[p].value) &&
                 !ent_layout_equal(&space->ports[p].layout, &space->ports[q].layout))
                 return false;
     return true;
 }
 
-fusion_port *fusion_space_find(fusion_space *space, uint32_t value, bool is_output)
-{
+fusion_port *fusion_space_find(fusion_space *space, uint32_t value, bool is_output) {
     for (uint32_t p = 0; p < space->port_count; p++)
-        if (space->ports[p].value == value && space->ports[p].is_output == is_output && !space->ports[p].raw) return &space->ports[p];
+        if (space->ports[p].value == value && space->ports[p].is_output == is_output && !space->ports[p].raw)
+            return &space->ports[p];
     return NULL;
 }

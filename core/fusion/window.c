@@ -21,15 +21,13 @@ typedef struct emitter {
     uint32_t tap[FUSION_MAX_SPATIAL];
 } emitter;
 
-static uint8_t add_dim(fusion_group *group, int64_t size)
-{
+static uint8_t add_dim(fusion_group *group, int64_t size) {
     if (size == 1 || group->dim_count == FUSION_MAX_DIMS) return FUSION_NONE;
     group->dims[group->dim_count] = size;
     return (uint8_t)group->dim_count++;
 }
 
-static bool set_window(fusion_group *group, uint32_t item, window_group *g)
-{
+static bool set_window(fusion_group *group, uint32_t item, window_group *g) {
     fusion_context *context = group->context;
     const fusion_item *it = &context->items[item];
     const ent_value *y = fusion_value_of(context, it->outputs[0]);
@@ -47,7 +45,8 @@ static bool set_window(fusion_group *group, uint32_t item, window_group *g)
         if (g->window.dilation[i] != 1) return false;
     g->batch_dim = to_dim[0] = add_dim(group, y->dims[0]);
     g->channel_dim = to_dim[1] = add_dim(group, y->dims[1]);
-    for (uint32_t i = 0; i < g->window.rank; i++) g->spatial_dim[i] = to_dim[i + 2] = add_dim(group, y->dims[i + 2]);
+    for (uint32_t i = 0; i < g->window.rank; i++)
+        g->spatial_dim[i] = to_dim[i + 2] = add_dim(group, y->dims[i + 2]);
     fusion_value *out = fusion_group_value(group, it->outputs[0], to_dim);
     if (!out) return false;
     out->inside = true;
@@ -55,8 +54,7 @@ static bool set_window(fusion_group *group, uint32_t item, window_group *g)
     return true;
 }
 
-static void raw(const fusion_context *context, fusion_port *port)
-{
+static void raw(const fusion_context *context, fusion_port *port) {
     const ent_value *v = fusion_value_of(context, port->value);
     port->raw = true;
     port->raw_rank = v->rank;
@@ -65,8 +63,7 @@ static void raw(const fusion_context *context, fusion_port *port)
     port->sequence_count = 0;
 }
 
-static bool add_ports(emitter *e, const ent_layout *out)
-{
+static bool add_ports(emitter *e, const ent_layout *out) {
     const window_group *g = e->g;
     const fusion_context *context = e->space.group->context;
     fusion_port *port = fusion_space_port(&e->space, g->x, fusion_layout_like(context, g->x, out), false);
@@ -97,31 +94,34 @@ static bool add_ports(emitter *e, const ent_layout *out)
     return true;
 }
 
-static int64_t even(int64_t size, int64_t room, int64_t grain)
-{
+static int64_t even(int64_t size, int64_t room, int64_t grain) {
     if (room >= size) return size;
     int64_t tile = fusion_ceil(size, fusion_ceil(size, room < 1 ? 1 : room));
     tile = fusion_ceil(tile, grain) * grain;
     return tile < size ? tile : size;
 }
 
-/* Innermost axes first: channels up to a few cache lines, then whole rows of pixels while the tile stays small. */
-static void cut_axes(emitter *e)
-{
+/* Innermost axes first: channels up to a few cache lines, then whole rows of pixels while the tile stays
+ * small. */
+static void cut_axes(emitter *e) {
     fusion_space *space = &e->space;
     const fusion_group *group = space->group;
     const ent_capability *capability = group->context->capability;
     int64_t tile[FUSION_MAX_DIMS], used = 1, total = 1;
     int64_t budget = (int64_t)fusion_level_bytes(capability, "l1", 32768) / 8;
     for (uint32_t a = 0; a < space->axis_count; a++) total *= space->axes[a].size;
-    if (capability->units > 1 && total / capability->units / 2 < budget) budget = total / capability->units / 2 + 1;
+    if (capability->units > 1 && total / capability->units / 2 < budget)
+        budget = total / capability->units / 2 + 1;
     if (budget < 256) budget = 256;
     uint32_t named = 0;
     for (uint32_t a = space->axis_count; a-- > 0;) {
-        bool channel = space->axes[a].dims[0] == e->g->channel_dim, batch = space->axes[a].dims[0] == e->g->batch_dim;
+        bool channel = space->axes[a].dims[0] == e->g->channel_dim,
+             batch = space->axes[a].dims[0] == e->g->batch_dim;
         int64_t room = budget / used;
         if (channel && room > 128) room = 128;
-        tile[a] = batch || named == 3 ? 1 : even(space->axes[a].size, room, channel && a + 1 == space->axis_count ? 16 : 1);
+        tile[a] = batch || named == 3
+                      ? 1
+                      : even(space->axes[a].size, room, channel && a + 1 == space->axis_count ? 16 : 1);
         named += tile[a] > 1;
         used *= tile[a];
     }
@@ -130,8 +130,7 @@ static void cut_axes(emitter *e)
         fusion_body_cut(&e->body, a, tile[a], tile[a] > 1 ? space->tile_rank++ : ENT_TILE_NONE);
 }
 
-static ent_tile_access access_x(emitter *e)
-{
+static ent_tile_access access_x(emitter *e) {
     const window_group *g = e->g;
     const fusion_space *space = &e->space;
     ent_tile_access access = fusion_body_access(&e->body, &space->ports[e->port_x]);
@@ -141,7 +140,8 @@ static ent_tile_access access_x(emitter *e)
         ent_tile_index *index = &access.index[i + 2];
         if (g->spatial_dim[i] != FUSION_NONE) {
             *index = space->axes[space->axis_of[g->spatial_dim[i]]].recipe;
-            for (uint32_t t = 0; t < index->term_count; t++) index->terms[t].coefficient *= g->window.stride[i];
+            for (uint32_t t = 0; t < index->term_count; t++)
+                index->terms[t].coefficient *= g->window.stride[i];
             index->step *= g->window.stride[i];
         }
         index->base = -g->window.pad[i];
@@ -152,11 +152,11 @@ static ent_tile_access access_x(emitter *e)
     return access;
 }
 
-static ent_tile_access access_w(emitter *e)
-{
+static ent_tile_access access_w(emitter *e) {
     const window_group *g = e->g;
     ent_tile_access access = fusion_body_access(&e->body, &e->space.ports[e->port_w]);
-    if (g->channel_dim != FUSION_NONE) access.index[0] = e->space.axes[e->space.axis_of[g->channel_dim]].recipe;
+    if (g->channel_dim != FUSION_NONE)
+        access.index[0] = e->space.axes[e->space.axis_of[g->channel_dim]].recipe;
     for (uint32_t i = 0; i < g->window.rank; i++) {
         if (e->tap[i] == ENT_TILE_NONE) continue;
         access.index[i + 2].terms[0].variable = e->tap[i];
@@ -166,38 +166,42 @@ static ent_tile_access access_w(emitter *e)
     return access;
 }
 
-static double lowest(uint32_t dtype)
-{
+static double lowest(uint32_t dtype) {
     switch (dtype) {
-    case ENT_DTYPE_I8: return -128;
-    case ENT_DTYPE_I16: return -32768;
-    case ENT_DTYPE_I32: return -2147483648.0;
-    case ENT_DTYPE_I64: return -9223372036854775808.0;
+    case ENT_DTYPE_I8:
+        return -128;
+    case ENT_DTYPE_I16:
+        return -32768;
+    case ENT_DTYPE_I32:
+        return -2147483648.0;
+    case ENT_DTYPE_I64:
+        return -9223372036854775808.0;
     case ENT_DTYPE_U8:
     case ENT_DTYPE_U16:
     case ENT_DTYPE_U32:
-    case ENT_DTYPE_U64: return 0;
-    default: return -INFINITY;
+    case ENT_DTYPE_U64:
+        return 0;
+    default:
+        return -INFINITY;
     }
 }
 
 /* Valid taps along one axis depend on the position when a window overhangs. */
-static bool overhangs(const window_group *g, uint32_t i)
-{
+static bool overhangs(const window_group *g, uint32_t i) {
     const fusion_window *w = &g->window;
     int64_t last = (w->out[i] - 1) * w->stride[i] - w->pad[i] + w->kernel[i];
     return g->include_pad ? last > w->in[i] + w->pad_end[i] : w->pad[i] > 0 || last > w->in[i];
 }
 
 /* taps = min(start + kernel, end) - max(start, 0) along one axis, as a tile over that axis. */
-static uint32_t count_taps(emitter *e, uint32_t i)
-{
+static uint32_t count_taps(emitter *e, uint32_t i) {
     const window_group *g = e->g;
     const fusion_window *w = &g->window;
     ent_tile_builder *b = &e->body.builder;
     uint8_t dim = g->spatial_dim[i];
     uint16_t mask = dim == FUSION_NONE ? 0 : (uint16_t)(1u << dim);
-    uint32_t first = fusion_body_tile(&e->body, ENT_DTYPE_F32, mask), end = fusion_body_tile(&e->body, ENT_DTYPE_F32, mask);
+    uint32_t first = fusion_body_tile(&e->body, ENT_DTYPE_F32, mask),
+             end = fusion_body_tile(&e->body, ENT_DTYPE_F32, mask);
     uint32_t variable = ENT_TILE_NONE, axis = 32;
     double limit = (double)(g->include_pad ? w->in[i] + w->pad_end[i] : w->in[i]);
     if (dim != FUSION_NONE) {
@@ -214,19 +218,19 @@ static uint32_t count_taps(emitter *e, uint32_t i)
     return end;
 }
 
-static void divide_by_taps(emitter *e, uint32_t acc)
-{
+static void divide_by_taps(emitter *e, uint32_t acc) {
     ent_tile_builder *b = &e->body.builder;
     double constant = 1;
     for (uint32_t i = 0; i < e->g->window.rank; i++) {
-        if (!overhangs(e->g, i)) constant *= (double)e->g->window.kernel[i];
-        else ent_tile_builder_map2(b, ENT_MAP_DIV, acc, acc, count_taps(e, i));
+        if (!overhangs(e->g, i))
+            constant *= (double)e->g->window.kernel[i];
+        else
+            ent_tile_builder_map2(b, ENT_MAP_DIV, acc, acc, count_taps(e, i));
     }
     if (constant != 1) ent_tile_builder_map1(b, ENT_MAP_SCALE_SHIFT, acc, acc, 1 / constant, -0.0);
 }
 
-static uint32_t emit_window(emitter *e, uint16_t mask)
-{
+static uint32_t emit_window(emitter *e, uint16_t mask) {
     const window_group *g = e->g;
     ent_tile_builder *b = &e->body.builder;
     uint32_t dtype = fusion_value_of(e->space.group->context, g->x)->dtype, loops = 0;
@@ -235,7 +239,8 @@ static uint32_t emit_window(emitter *e, uint16_t mask)
     if (g->bias != ENT_ID_NONE) {
         ent_tile_access access = fusion_body_access(&e->body, &e->space.ports[e->port_bias]);
         ent_tile_builder_load(b, acc, &access, 0);
-    } else ent_tile_builder_fill(b, acc, outside);
+    } else
+        ent_tile_builder_fill(b, acc, outside);
     for (uint32_t i = 0; i < FUSION_MAX_SPATIAL; i++) e->tap[i] = ENT_TILE_NONE;
     for (uint32_t i = 0; i < g->window.rank; i++) {
         if (g->window.kernel[i] == 1) continue;
@@ -245,18 +250,19 @@ static uint32_t emit_window(emitter *e, uint16_t mask)
     ent_tile_access access = access_x(e);
     ent_tile_builder_load(b, x, &access, outside);
     if (g->weights != ENT_ID_NONE) {
-        uint32_t w = fusion_body_tile(&e->body, dtype, g->channel_dim == FUSION_NONE ? 0 : (uint16_t)(1u << g->channel_dim));
+        uint32_t w = fusion_body_tile(&e->body, dtype,
+                                      g->channel_dim == FUSION_NONE ? 0 : (uint16_t)(1u << g->channel_dim));
         access = access_w(e);
         ent_tile_builder_load(b, w, &access, 0);
         ent_tile_builder_map3(b, ENT_MAP_FMA, acc, x, w, acc);
-    } else ent_tile_builder_map2(b, g->op == ENT_OP_MaxPool ? ENT_MAP_MAX : ENT_MAP_ADD, acc, acc, x);
+    } else
+        ent_tile_builder_map2(b, g->op == ENT_OP_MaxPool ? ENT_MAP_MAX : ENT_MAP_ADD, acc, acc, x);
     while (loops-- > 0) ent_tile_builder_end(b);
     if (g->op == ENT_OP_AveragePool) divide_by_taps(e, acc);
     return acc;
 }
 
-static void make_variants(fusion_group *group, void *user)
-{
+static void make_variants(fusion_group *group, void *user) {
     const fusion_context *context = group->context;
     uint32_t out = group->outputs[0], anchor_out = context->items[group->anchor].outputs[0];
     uint32_t rank = fusion_value_of(context, anchor_out)->rank;
@@ -283,13 +289,13 @@ static void make_variants(fusion_group *group, void *user)
     }
 }
 
-void fusion_make_window(fusion_context *context, uint32_t item)
-{
+void fusion_make_window(fusion_context *context, uint32_t item) {
     window_group g;
     fusion_group group;
     uint32_t dtype = fusion_value_of(context, context->items[item].inputs[0])->dtype;
     context->reason = "its window has more than three axes, an index output, or dilated averages";
-    if (dtype == ENT_DTYPE_BOOL || (dtype > ENT_DTYPE_F64 && context->items[item].op != ENT_OP_MaxPool)) return;
+    if (dtype == ENT_DTYPE_BOOL || (dtype > ENT_DTYPE_F64 && context->items[item].op != ENT_OP_MaxPool))
+        return;
     fusion_group_begin(&group, context, context->items[item].graph);
     if (set_window(&group, item, &g)) fusion_grow_epilogues(&group, make_variants, &g);
 }

@@ -9,6 +9,7 @@
 
 #include "core/fusion/fusion.h"
 #include "core/ops/ops.h"
+#include "tests/unit/fusion_device.h"
 
 typedef struct fusion_case {
     ent_arena *arena;
@@ -18,34 +19,12 @@ typedef struct fusion_case {
     ent_tensor *values; /* per value, plain, evaluated */
 } fusion_case;
 
-/* Two cores with AVX2: 6 x 16 unit, 100 GFLOP/s each. */
-static inline const ent_capability *fusion_test_capability(void)
-{
-    static const ent_memory_level levels[] = {{"l1", "unit", 32768, 200, 200, 0},
-                                              {"l2", "unit", 524288, 60, 60, 0},
-                                              {"l3", "device", 32u << 20, 60, 60, 30},
-                                              {"dram", "device", 8ull << 30, 20, 20, 12}};
-    static const ent_matrix_unit units[] = {
-        {ENT_DTYPE_F32, ENT_DTYPE_F32, ENT_DTYPE_F32, 6, 16, 1, 100, true, 16, "fma 6x16"}};
-    static ent_capability capability;
-    capability.name = "test";
-    capability.units = 2;
-    capability.levels = levels;
-    capability.level_count = 4;
-    capability.matrix_units = units;
-    capability.matrix_unit_count = 1;
-    capability.tile = (ent_tile_cost){500, 2000, 60, 15, 0.85, 0.08, 0.4, 0.9, 0.1, 1.0, 1.2, 20};
-    return &capability;
-}
-
-static inline double fusion_random(uint64_t *state)
-{
+static inline double fusion_random(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (double)(*state >> 33) / (double)(1u << 31) * 2 - 1;
 }
 
-static inline void fusion_tensor_make(const fusion_case *c, uint32_t value, ent_tensor *out)
-{
+static inline void fusion_tensor_make(const fusion_case *c, uint32_t value, ent_tensor *out) {
     const ent_value *v = ent_module_value(c->module, value);
     memset(out, 0, sizeof *out);
     out->dtype = v->dtype;
@@ -56,29 +35,32 @@ static inline void fusion_tensor_make(const fusion_case *c, uint32_t value, ent_
     out->data = ent_arena_alloc(c->arena, out->size_bytes + 8);
 }
 
-static inline void fusion_fill(ent_tensor *tensor, uint64_t *state, int64_t limit)
-{
+static inline void fusion_fill(ent_tensor *tensor, uint64_t *state, int64_t limit) {
     int64_t count = 1;
     for (uint32_t i = 0; i < tensor->rank; i++) count *= tensor->dims[i];
     for (int64_t i = 0; i < count; i++) {
         double x = fusion_random(state);
-        if (tensor->dtype <= ENT_DTYPE_F64) ent_ops_store_f64(tensor->data, tensor->dtype, i, x);
-        else if (tensor->dtype == ENT_DTYPE_BOOL) ent_ops_store_i64(tensor->data, tensor->dtype, i, x > 0);
-        else ent_ops_store_i64(tensor->data, tensor->dtype, i, (int64_t)(x * (double)limit));
+        if (tensor->dtype <= ENT_DTYPE_F64)
+            ent_ops_store_f64(tensor->data, tensor->dtype, i, x);
+        else if (tensor->dtype == ENT_DTYPE_BOOL)
+            ent_ops_store_i64(tensor->data, tensor->dtype, i, x > 0);
+        else
+            ent_ops_store_i64(tensor->data, tensor->dtype, i, (int64_t)(x * (double)limit));
     }
 }
 
-static inline void fusion_evaluate(fusion_case *c, uint64_t seed, int64_t integer_limit)
-{
+static inline void fusion_evaluate(fusion_case *c, uint64_t seed, int64_t integer_limit) {
     const ent_module *m = c->module;
     uint32_t at = 0, node = 0;
     c->values = ent_arena_alloc(c->arena, m->values.count * sizeof *c->values);
     for (uint32_t v = 0; v < m->values.count; v++) {
-        if (m->values.items[v].constant) c->values[v] = m->values.items[v].constant->tensor;
+        if (m->values.items[v].constant)
+            c->values[v] = m->values.items[v].constant->tensor;
         else if (m->values.items[v].producer == ENT_ID_NONE) {
             fusion_tensor_make(c, v, &c->values[v]);
             fusion_fill(&c->values[v], &seed, integer_limit);
-        } else if (m->values.items[v].dtype != ENT_DTYPE_NONE) fusion_tensor_make(c, v, &c->values[v]);
+        } else if (m->values.items[v].dtype != ENT_DTYPE_NONE)
+            fusion_tensor_make(c, v, &c->values[v]);
     }
     uint32_t graph = 0;
     while (graph < m->graphs.count) {
@@ -91,8 +73,10 @@ static inline void fusion_evaluate(fusion_case *c, uint64_t seed, int64_t intege
         const ent_tensor *inputs[16] = {0};
         ent_tensor *outputs[16] = {0};
         ent_ops_error error = {0};
-        if (ent_op_info_get(n->op)->op_class == ENT_CLASS_CONTROL) continue; /* its outputs stay 0, which is as good as any */
-        for (uint32_t i = 0; i < n->input_count; i++) inputs[i] = n->inputs[i] == ENT_ID_NONE ? NULL : &c->values[n->inputs[i]];
+        if (ent_op_info_get(n->op)->op_class == ENT_CLASS_CONTROL)
+            continue; /* its outputs stay 0, which is as good as any */
+        for (uint32_t i = 0; i < n->input_count; i++)
+            inputs[i] = n->inputs[i] == ENT_ID_NONE ? NULL : &c->values[n->inputs[i]];
         for (uint32_t i = 0; i < n->output_count; i++)
             outputs[i] = n->outputs[i] == ENT_ID_NONE ? NULL : &c->values[n->outputs[i]];
         ent_code code = ent_ops_evaluate(n->op, n->attrs, inputs, n->input_count, outputs, n->output_count,
@@ -102,8 +86,8 @@ static inline void fusion_evaluate(fusion_case *c, uint64_t seed, int64_t intege
 }
 
 /* A copy of a value in a layout. */
-static inline ent_tensor fusion_stored(const fusion_case *c, uint32_t value, const ent_layout *layout, bool fill)
-{
+static inline ent_tensor fusion_stored(const fusion_case *c, uint32_t value, const ent_layout *layout,
+                                       bool fill) {
     ent_tensor stored = c->values[value];
     ent_ops_error error = {0};
     stored.layout = *layout;
@@ -114,8 +98,8 @@ static inline ent_tensor fusion_stored(const fusion_case *c, uint32_t value, con
     return stored;
 }
 
-static inline void fusion_compare(const fusion_case *c, uint32_t value, const ent_tensor *stored, const char *kind)
-{
+static inline void fusion_compare(const fusion_case *c, uint32_t value, const ent_tensor *stored,
+                                  const char *kind) {
     ent_tensor plain;
     ent_ops_error error = {0};
     const ent_tensor *want = &c->values[value];
@@ -124,7 +108,8 @@ static inline void fusion_compare(const fusion_case *c, uint32_t value, const en
     ck_assert_msg(ent_ops_convert(stored, &plain, &error) == ENT_OK, "%s", error.text);
     for (uint32_t i = 0; i < plain.rank; i++) count *= plain.dims[i];
     for (int64_t i = 0; i < count; i++) {
-        double a = ent_ops_load_f64(plain.data, plain.dtype, i), b = ent_ops_load_f64(want->data, want->dtype, i);
+        double a = ent_ops_load_f64(plain.data, plain.dtype, i),
+               b = ent_ops_load_f64(want->data, want->dtype, i);
         double slack = want->dtype == ENT_DTYPE_F16 || want->dtype == ENT_DTYPE_BF16 ? 0.03 : 2e-5;
         bool same = (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= slack * (1 + fabs(b));
         ck_assert_msg(same, "%s candidate, value %s, element %lld of %lld: %.9g, not %.9g", kind,
@@ -132,8 +117,7 @@ static inline void fusion_compare(const fusion_case *c, uint32_t value, const en
     }
 }
 
-static inline void fusion_run_candidate(const fusion_case *c, const ent_fusion_candidate *candidate)
-{
+static inline void fusion_run_candidate(const fusion_case *c, const ent_fusion_candidate *candidate) {
     ent_tensor stored[64];
     void *memory[64];
     ent_ops_error error = {0};
@@ -161,12 +145,12 @@ static inline void fusion_run_candidate(const fusion_case *c, const ent_fusion_c
         ck_assert(candidate->price.time_mid_ns <= candidate->price.time_high_ns);
     }
     for (uint32_t p = 0; p < candidate->port_count; p++)
-        if (candidate->ports[p].is_output) fusion_compare(c, candidate->ports[p].value, &stored[p], candidate->kind);
+        if (candidate->ports[p].is_output)
+            fusion_compare(c, candidate->ports[p].value, &stored[p], candidate->kind);
     for (uint32_t p = 0; p < candidate->port_count; p++) free(stored[p].data);
 }
 
-static inline void fusion_case_make(fusion_case *c, ent_module *module, ent_arena *arena)
-{
+static inline void fusion_case_make(fusion_case *c, ent_module *module, ent_arena *arena) {
     memset(c, 0, sizeof *c);
     c->arena = arena;
     c->module = module;
@@ -176,8 +160,7 @@ static inline void fusion_case_make(fusion_case *c, ent_module *module, ent_aren
 }
 
 /* Parses, infers and freezes the body of a graph. */
-static inline ent_module *fusion_module(ent_arena *arena, const char *body)
-{
+static inline ent_module *fusion_module(ent_arena *arena, const char *body) {
     ent_module *module = NULL;
     const char *text = ent_arena_format(arena, "module \"m\" {\n%s\n}\n", body);
     ent_status status = ent_module_parse(arena, "test", text, &module);
@@ -188,9 +171,9 @@ static inline ent_module *fusion_module(ent_arena *arena, const char *body)
     return module;
 }
 
-/* Makes and runs all candidates. Returns their number; every leaf must be covered unless `uncovered` allows some. */
-static inline uint32_t fusion_check_all(const char *body, uint32_t uncovered, const char *wanted_kind)
-{
+/* Makes and runs all candidates. Returns their number; every leaf must be covered unless `uncovered` allows
+ * some. */
+static inline uint32_t fusion_check_all(const char *body, uint32_t uncovered, const char *wanted_kind) {
     ent_arena *arena = ent_arena_create(0);
     fusion_case c;
     uint32_t kinds = 0;
@@ -200,7 +183,8 @@ static inline uint32_t fusion_check_all(const char *body, uint32_t uncovered, co
     ent_text_init(&text, arena);
     ent_fusion_print(c.module, &c.set, &text);
     if (getenv("FUSION_PRINT")) printf("%s\n", text.data);
-    ck_assert_msg(c.set.refusals.count == uncovered, "%.1500s", text.data + (text.size > 1500 ? text.size - 1500 : 0));
+    ck_assert_msg(c.set.refusals.count == uncovered, "%.1500s",
+                  text.data + (text.size > 1500 ? text.size - 1500 : 0));
     for (uint32_t i = 0; i < c.set.items.count; i++) {
         fusion_run_candidate(&c, &c.set.items.items[i]);
         kinds += wanted_kind && strcmp(c.set.items.items[i].kind, wanted_kind) == 0;
