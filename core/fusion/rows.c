@@ -95,10 +95,8 @@ static bool needs_broad(const fusion_space *space, uint32_t axis) {
 /* Elements of one tile, so that a few of them stay in L1 together and both units get work. */
 static int64_t tile_budget(const fusion_space *space) {
     const fusion_context *context = space->group->context;
-    double total = 1, l1 = 32768, units = context->capability->units ? context->capability->units : 1;
-    for (uint32_t i = 0; i < context->capability->level_count; i++)
-        if (strcmp(context->capability->levels[i].name, "l1") == 0)
-            l1 = (double)context->capability->levels[i].bytes;
+    double total = 1, l1 = fusion_level_bytes(context->capability, "l1", 32768);
+    double units = context->capability->units ? context->capability->units : 1;
     for (uint32_t a = 0; a < space->axis_count; a++) total *= (double)space->axes[a].size;
     double budget = l1 / 4 / 4;
     if (total <= 2 * budget) return (int64_t)(2 * budget);
