@@ -38,6 +38,9 @@ function(ent_test_libraries out name)
   set(${out} ${libraries} PARENT_SCOPE)
 endfunction()
 
+# Hostile and broken plugins, for the tests that must survive them.
+add_subdirectory(${PROJECT_SOURCE_DIR}/tests/plugins)
+
 file(GLOB unit_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*_test.c)
 foreach(source IN LISTS unit_tests)
   get_filename_component(name ${source} NAME_WE)
@@ -46,6 +49,9 @@ foreach(source IN LISTS unit_tests)
   ent_test_libraries(libraries ${name})
   target_link_libraries(${name} PRIVATE ${libraries} ent_check ent_cjson)
   ent_test_program(${name} unit/${name})
+  if(prefix MATCHES "^(host|plugin)$")
+    add_dependencies(${name} test_plugins)
+  endif()
 endforeach()
 
 # One program runs the goldens of every stage.

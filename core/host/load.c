@@ -67,7 +67,10 @@ static const char *check_abi(ent_arena *arena, const ent_host_plugin *plugin, co
     if (table->abi_min > ENT_ABI_VERSION || table->abi_max < ENT_ABI_VERSION)
         return ent_arena_format(arena, "%s: speaks ABI %u to %u, this host speaks %u", path, table->abi_min,
                                 table->abi_max, ENT_ABI_VERSION);
-    if ((table->head.type & ENT_MUST_UNDERSTAND) || !table->open || !table->close || !table->get_interface)
+    if (table->head.type & ENT_MUST_UNDERSTAND)
+        return ent_arena_format(arena, "%s: its table is of a kind (%u) that must be understood, and is not",
+                                path, table->head.type & ~ENT_MUST_UNDERSTAND);
+    if (!table->open || !table->close || !table->get_interface)
         return ent_arena_format(arena, "%s: open, close and get_interface must be set", path);
     return NULL;
 }

@@ -72,12 +72,22 @@ static void check_machine(ent_arena *arena, ent_host_plugin *out) {
 
 static void read_fields(ent_arena *arena, const cJSON *root, ent_host_plugin *out) {
     const char *name = text_field(arena, root, "name"), *library = text_field(arena, root, "library");
-    if (name) out->name = name;
+    bool named = name && name[0] && !strchr(name, ':');
+    if (named) out->name = name; /* else the file's */
     out->architecture = text_field(arena, root, "architecture");
     const cJSON *is_default = cJSON_GetObjectItemCaseSensitive(root, "default");
     out->is_default = !cJSON_IsFalse(is_default);
-    bool whole = name && library && name[0] && strchr(name, ':') == NULL && read_abi(root, out) &&
-                 read_depths(root, out);
+    bool whole = named && library && library[0] && read_abi(root, out) && read_depths(root, out);
+    const cJSON *version = cJSON_GetObjectItemCaseSensitive(root, "manifest");
+    if (!cJSON_IsNumber(version) || version->valuedouble != 1) {
+        ent_host_refuse(
+            out, "plugin.manifest",
+            ent_arena_format(arena,
+                             "%s: manifest version %g is not known, this host reads \"manifest\": 1; see "
+                             "docs/plugins.md",
+                             out->manifest_path, cJSON_IsNumber(version) ? version->valuedouble : 0));
+        return;
+    }
     if (!whole) {
         ent_host_refuse(out, "plugin.manifest",
                         ent_arena_format(arena,
