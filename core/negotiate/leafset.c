@@ -82,12 +82,17 @@ ent_offer *ent_negotiate_add_region_offer(ent_negotiate_session *session, uint32
     return &session->offers.items[session->offers.count - 1];
 }
 
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
 /* A pattern tried with several lengths misses for the same reason each time: once is enough. */
 void ent_negotiate_refuse(ent_negotiate_session *session, const ent_refusal *refusal) {
     for (uint32_t i = session->refusals.count, seen = 0; i-- > 0 && seen < 16; seen++) {
         const ent_refusal *r = &session->refusals.items[i];
         if (r->device == refusal->device && r->node == refusal->node && r->pattern == refusal->pattern &&
-            r->reason_id == refusal->reason_id && r->wanted == refusal->wanted && r->got == refusal->got)
+            r->reason_id == refusal->reason_id && r->wanted == refusal->wanted && r->got == refusal->got &&
+            same_text(r->text, refusal->text))
             return;
     }
     ent_array_push(session->arena, &session->refusals, *refusal);

@@ -88,6 +88,16 @@ static void add_reasons(ent_plan_builder *b, ent_text *text, uint32_t node, uint
     if (shown == 0) ent_text_add(text, "no pattern, candidate or bid takes it");
 }
 
+/* Whether a plugin that might have taken the leaf broke: then it is no plain "no". */
+static bool is_broken(const ent_plan_builder *b, uint32_t device) {
+    for (uint32_t i = 0; i < b->session->refusals.count; i++) {
+        const ent_refusal *r = &b->session->refusals.items[i];
+        bool concerned = device == ENT_ID_NONE || r->device == device;
+        if (concerned && r->reason_id && strcmp(r->reason_id, "plugin.broke") == 0) return true;
+    }
+    return false;
+}
+
 ent_status ent_plan_no_cover(ent_plan_builder *b, uint32_t stuck_leaf) {
     uint32_t id = b->leaves.items[stuck_leaf], device = b->assigned[stuck_leaf];
     const ent_node *node = ent_module_node(b->session->module, id);
@@ -96,9 +106,10 @@ ent_status ent_plan_no_cover(ent_plan_builder *b, uint32_t stuck_leaf) {
     add_reasons(b, &text, id, device);
     const char *place = ent_arena_format(b->arena, "%s: node '%s' (%s)", b->session->module->name, node->name,
                                          ent_op_info_get(node->op)->name);
+    ent_error_code code = is_broken(b, device) ? ENT_ERROR_DEVICE : ENT_ERROR_UNSUPPORTED;
     if (device != ENT_ID_NONE)
-        return ent_status_make(b->arena, ENT_ERROR_UNSUPPORTED, "assign.declined", place,
-                               "device '%s' declines it: %s", b->session->devices[device].name, text.data);
-    return ent_status_make(b->arena, ENT_ERROR_UNSUPPORTED, "plan.no-cover", place,
-                           "no device of the set takes it: %s", text.data);
+        return ent_status_make(b->arena, code, "assign.declined", place, "device '%s' declines it: %s",
+                               b->session->devices[device].name, text.data);
+    return ent_status_make(b->arena, code, "plan.no-cover", place, "no device of the set takes it: %s",
+                           text.data);
 }
