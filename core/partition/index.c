@@ -36,22 +36,14 @@ static ent_status check_offer(ent_arena *arena, const ent_partition_problem *p, 
 
 static void index_leaves(ent_arena *arena, const ent_partition_problem *p, ent_partition_index *out) {
     lists l = lists_make(arena, p->leaf_count);
-    double *share = ent_arena_alloc(arena, ((size_t)p->leaf_count + 1) * sizeof *share);
-    for (uint32_t i = 0; i < p->leaf_count; i++) share[i] = INFINITY;
     for (uint32_t o = 0; o < p->offer_count; o++)
-        for (uint32_t i = 0; i < p->offers[o].leaf_count; i++) {
-            uint32_t leaf = p->offers[o].leaves[i];
-            l.offsets[leaf + 1]++;
-            share[leaf] = fmin(share[leaf], p->offers[o].price_ns / p->offers[o].leaf_count);
-        }
+        for (uint32_t i = 0; i < p->offers[o].leaf_count; i++) l.offsets[p->offers[o].leaves[i] + 1]++;
     lists_close(arena, &l, p->leaf_count);
     uint32_t *fill = ent_arena_copy(arena, l.offsets, ((size_t)p->leaf_count + 1) * sizeof *fill);
     for (uint32_t o = 0; o < p->offer_count; o++)
         for (uint32_t i = 0; i < p->offers[o].leaf_count; i++) l.items[fill[p->offers[o].leaves[i]]++] = o;
-    for (uint32_t i = 0; i < p->leaf_count; i++) out->share_total += isfinite(share[i]) ? share[i] : 0;
     out->first_offers = l.offsets;
     out->offers_by_leaf = l.items;
-    out->share = share;
 }
 
 static void add_label(uint32_t *items, uint32_t *count, uint32_t label) {
@@ -129,6 +121,7 @@ ent_status ent_partition_index_make(ent_arena *arena, const ent_partition_proble
     out->problem = problem;
     for (uint32_t o = 0; o < problem->offer_count; o++) ENT_TRY(check_offer(arena, problem, o));
     index_leaves(arena, problem, out);
+    ent_partition_bound_make(arena, out);
     ENT_TRY(index_labels(arena, problem, out));
     index_uses(arena, problem, out);
     return NULL;

@@ -9,7 +9,7 @@ typedef struct ent_partition_index {
     const ent_partition_problem *problem;
     const uint32_t *first_offers;   /* per leaf: offsets into offers_by_leaf; leaf_count + 1 entries */
     const uint32_t *offers_by_leaf; /* offers containing the leaf, ascending */
-    const double *share; /* per leaf: least price / leaf_count; lower bound of its part of any cover */
+    const double *share;            /* per leaf: its part of a lower bound of any cover, see bound.c */
     const uint32_t
         *last_use; /* per value: highest leaf that any offer consumes it for; 0 with no_use set: none */
     const uint32_t *use_offsets; /* per value: consuming leaves (over all offers), for liveness */
@@ -21,6 +21,8 @@ typedef struct ent_partition_index {
 
 ent_status ent_partition_index_make(ent_arena *arena, const ent_partition_problem *problem,
                                     ent_partition_index *out);
+/* Fills share and share_total (bound.c). */
+void ent_partition_bound_make(ent_arena *arena, ent_partition_index *index);
 /* Position of a label among the value's own; NONE never happens for labels of ports. */
 uint32_t ent_partition_label_slot(const ent_partition_index *index, uint32_t value, uint32_t label);
 

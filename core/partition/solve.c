@@ -133,7 +133,7 @@ static ent_status search(ent_arena *arena, const ent_partition_index *index, uin
 ent_status ent_partition_solve(ent_arena *arena, const ent_partition_problem *problem,
                                ent_partition_result *out) {
     uint64_t start = ent_time_ns();
-    uint64_t deadline = start + (problem->budget_ns ? problem->budget_ns : UINT64_C(10000000000));
+    uint64_t deadline = start + (problem->budget_ns ? problem->budget_ns : UINT64_C(3000000000));
     memset(out, 0, sizeof *out);
     ent_arena *scratch = ent_arena_create(0);
     if (!scratch) return ent_status_out_of_memory();
