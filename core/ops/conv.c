@@ -1,5 +1,5 @@
-/* Conv and ConvTranspose as matrix products over unfolded windows, in blocks of output positions so that the unfolded block
- * stays small. */
+/* Conv and ConvTranspose as matrix products over unfolded windows, in blocks of output positions so that the
+ * unfolded block stays small. */
 #include "core/ops/internal.h"
 
 #include <string.h>
@@ -15,23 +15,23 @@ typedef struct convolution {
     int64_t block; /* positions of one unfolded block */
 } convolution;
 
-static void unravel(const int64_t *extent, uint32_t rank, int64_t flat, int64_t *out)
-{
+static void unravel(const int64_t *extent, uint32_t rank, int64_t flat, int64_t *out) {
     for (uint32_t i = rank; i-- > 0;) {
         out[i] = flat % extent[i];
         flat /= extent[i];
     }
 }
 
-/* Calls for each row (last axis) of positions [start, start + count): the input index of its first element under one tap. */
+/* Calls for each row (last axis) of positions [start, start + count): the input index of its first element
+ * under one tap. */
 typedef struct tap_row {
     int64_t first, step, low, high; /* element j of the row reads first + j * step for j in [low, high) */
     int64_t begin, length;          /* within the block */
 } tap_row;
 
 /* The row that starts at flat position `flat` and is at most `limit` long. */
-static tap_row tap_row_at(const ent_ops_window *w, const int64_t *tap, const int64_t *extent, int64_t flat, int64_t limit)
-{
+static tap_row tap_row_at(const ent_ops_window *w, const int64_t *tap, const int64_t *extent, int64_t flat,
+                          int64_t limit) {
     int64_t position[ENT_OPS_MAX_SPATIAL];
     uint32_t last = w->rank - 1;
     unravel(extent, w->rank, flat, position);
@@ -54,8 +54,8 @@ static tap_row tap_row_at(const ent_ops_window *w, const int64_t *tap, const int
 }
 
 /* One row of the unfolded matrix: what one tap of one channel reads at each position. */
-static void unfold(const ent_ops_window *w, const double *channel, int64_t tap_index, int64_t start, int64_t count, double *out)
-{
+static void unfold(const ent_ops_window *w, const double *channel, int64_t tap_index, int64_t start,
+                   int64_t count, double *out) {
     int64_t tap[ENT_OPS_MAX_SPATIAL];
     unravel(w->kernel, w->rank, tap_index, tap);
     for (int64_t done = 0; done < count;) {
@@ -71,8 +71,8 @@ static void unfold(const ent_ops_window *w, const double *channel, int64_t tap_i
     }
 }
 
-static void conv_block(const convolution *c, const double *x, const double *weights, double *y, int64_t start, int64_t count)
-{
+static void conv_block(const convolution *c, const double *x, const double *weights, double *y, int64_t start,
+                       int64_t count) {
     const ent_ops_window *w = &c->window;
     int64_t depth = c->group_in * w->kernel_count;
     if (c->group_out < FEW_ROWS) {
@@ -86,32 +86,38 @@ static void conv_block(const convolution *c, const double *x, const double *weig
         return;
     }
     for (int64_t k = 0; k < depth; k++)
-        unfold(w, x + k / w->kernel_count * w->in_count, k % w->kernel_count, start, count, c->columns + k * count);
+        unfold(w, x + k / w->kernel_count * w->in_count, k % w->kernel_count, start, count,
+               c->columns + k * count);
     ent_ops_gemm(c->workspace, c->group_out, count, depth, (ent_ops_matrix){weights, depth, 1},
                  (ent_ops_matrix){c->columns, count, 1}, y + start, w->out_count);
 }
 
-static ent_code convolution_resolve(ent_ops_call *call, bool transposed, convolution *c)
-{
-    const ent_tensor *x = ent_ops_input(call, 0), *weights = ent_ops_input(call, 1), *bias = ent_ops_input(call, 2);
+static ent_code convolution_resolve(ent_ops_call *call, bool transposed, convolution *c) {
+    const ent_tensor *x = ent_ops_input(call, 0), *weights = ent_ops_input(call, 1),
+                     *bias = ent_ops_input(call, 2);
     if (weights->rank != x->rank || x->rank < 3)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the input has rank %u, the weights %u", x->rank, weights->rank);
-    *c = (convolution){.batch = x->dims[0], .channels = x->dims[1], .groups = ent_attrs_int(call->attrs, "group", 1)};
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the input has rank %u, the weights %u",
+                              x->rank, weights->rank);
+    *c = (convolution){
+        .batch = x->dims[0], .channels = x->dims[1], .groups = ent_attrs_int(call->attrs, "group", 1)};
     int64_t grouped = transposed ? x->dims[1] : weights->dims[0];
     if (c->groups < 1 || grouped % c->groups != 0 || x->dims[1] % c->groups != 0)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "channels do not divide into %lld groups", (long long)c->groups);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "channels do not divide into %lld groups",
+                              (long long)c->groups);
     c->group_in = x->dims[1] / c->groups;
     c->group_out = transposed ? weights->dims[1] : weights->dims[0] / c->groups;
     if (transposed ? weights->dims[0] != x->dims[1] : weights->dims[1] != c->group_in)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the weights take %lld channels, the input has %lld in %lld groups",
-                              (long long)weights->dims[!transposed], (long long)x->dims[1], (long long)c->groups);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                              "the weights take %lld channels, the input has %lld in %lld groups",
+                              (long long)weights->dims[!transposed], (long long)x->dims[1],
+                              (long long)c->groups);
     if (bias && (bias->rank != 1 || bias->dims[0] != c->group_out * c->groups))
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the bias must have one value per output channel");
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                              "the bias must have one value per output channel");
     return ent_ops_window_resolve(call, x, weights->dims + 2, transposed, &c->window);
 }
 
-static void conv_dims(const ent_tensor *x, const convolution *c, ent_tensor *output)
-{
+static void conv_dims(const ent_tensor *x, const convolution *c, ent_tensor *output) {
     output->dtype = x->dtype;
     output->rank = x->rank;
     output->dims[0] = c->batch;
@@ -119,16 +125,14 @@ static void conv_dims(const ent_tensor *x, const convolution *c, ent_tensor *out
     for (uint32_t i = 0; i < c->window.rank; i++) output->dims[i + 2] = c->window.out[i];
 }
 
-ent_code ent_ops_dims_conv(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_conv(ent_ops_call *call, ent_tensor *outputs) {
     convolution c;
     ent_code code = convolution_resolve(call, false, &c);
     if (code == ENT_OK) conv_dims(ent_ops_input(call, 0), &c, &outputs[0]);
     return code;
 }
 
-ent_code ent_ops_dims_conv_transpose(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_conv_transpose(ent_ops_call *call, ent_tensor *outputs) {
     convolution c;
     ent_code code = convolution_resolve(call, true, &c);
     if (code == ENT_OK) conv_dims(ent_ops_input(call, 0), &c, &outputs[0]);
@@ -136,8 +140,7 @@ ent_code ent_ops_dims_conv_transpose(ent_ops_call *call, ent_tensor *outputs)
 }
 
 /* Loads the inputs and fills y with the bias. `rows` and `positions` are the unfolded matrix's extents. */
-static ent_code convolution_load(ent_ops_call *call, convolution *c, int64_t rows, int64_t positions)
-{
+static ent_code convolution_load(ent_ops_call *call, convolution *c, int64_t rows, int64_t positions) {
     const ent_tensor *output = ent_ops_output(call, 0), *bias = ent_ops_input(call, 2);
     c->block = BLOCK_ELEMENTS / (rows > 0 ? rows : 1);
     if (c->block < 16) c->block = 16;
@@ -156,15 +159,14 @@ static ent_code convolution_load(ent_ops_call *call, convolution *c, int64_t row
     return ENT_OK;
 }
 
-static bool is_pointwise(const ent_ops_window *w)
-{
+static bool is_pointwise(const ent_ops_window *w) {
     for (uint32_t i = 0; i < w->rank; i++)
-        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] != 0 || w->pad_end[i] != 0) return false;
+        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] != 0 || w->pad_end[i] != 0)
+            return false;
     return true;
 }
 
-ent_code ent_ops_conv(ent_ops_call *call)
-{
+ent_code ent_ops_conv(ent_ops_call *call) {
     ent_tensor *output = ent_ops_output(call, 0);
     if (!output) return ENT_OK;
     convolution c;
@@ -183,15 +185,17 @@ ent_code ent_ops_conv(ent_ops_call *call)
             continue;
         }
         for (int64_t start = 0; start < w->out_count; start += c.block)
-            conv_block(&c, x, weights, y, start, w->out_count - start < c.block ? w->out_count - start : c.block);
+            conv_block(&c, x, weights, y, start,
+                       w->out_count - start < c.block ? w->out_count - start : c.block);
     }
     ent_ops_result_f64(output, c.y);
     return ENT_OK;
 }
 
-/* Adds one row of the unfolded matrix to the places its tap writes. The window runs the other way round: its `in` is our output. */
-static void fold(const ent_ops_window *mirrored, double *channel, int64_t tap_index, int64_t start, int64_t count, const double *row)
-{
+/* Adds one row of the unfolded matrix to the places its tap writes. The window runs the other way round: its
+ * `in` is our output. */
+static void fold(const ent_ops_window *mirrored, double *channel, int64_t tap_index, int64_t start,
+                 int64_t count, const double *row) {
     int64_t tap[ENT_OPS_MAX_SPATIAL];
     unravel(mirrored->kernel, mirrored->rank, tap_index, tap);
     for (int64_t done = 0; done < count;) {
@@ -201,20 +205,19 @@ static void fold(const ent_ops_window *mirrored, double *channel, int64_t tap_in
     }
 }
 
-static void conv_transpose_block(const convolution *c, const ent_ops_window *mirrored, const double *x, const double *weights,
-                                 double *y, int64_t start, int64_t count)
-{
+static void conv_transpose_block(const convolution *c, const ent_ops_window *mirrored, const double *x,
+                                 const double *weights, double *y, int64_t start, int64_t count) {
     const ent_ops_window *w = &c->window;
     int64_t rows = c->group_out * w->kernel_count;
     memset(c->columns, 0, (size_t)(rows * count) * sizeof(double));
     ent_ops_gemm(c->workspace, rows, count, c->group_in, (ent_ops_matrix){weights, 1, rows},
                  (ent_ops_matrix){x + start, w->in_count, 1}, c->columns, count);
     for (int64_t k = 0; k < rows; k++)
-        fold(mirrored, y + k / w->kernel_count * w->out_count, k % w->kernel_count, start, count, c->columns + k * count);
+        fold(mirrored, y + k / w->kernel_count * w->out_count, k % w->kernel_count, start, count,
+             c->columns + k * count);
 }
 
-ent_code ent_ops_conv_transpose(ent_ops_call *call)
-{
+ent_code ent_ops_conv_transpose(ent_ops_call *call) {
     ent_tensor *output = ent_ops_output(call, 0);
     if (!output) return ENT_OK;
     convolution c;
@@ -230,7 +233,8 @@ ent_code ent_ops_conv_transpose(ent_ops_call *call)
         const double *weights = c.weights + i % c.groups * c.group_in * c.group_out * w->kernel_count;
         double *y = c.y + i * c.group_out * w->out_count;
         for (int64_t start = 0; start < w->in_count; start += c.block)
-            conv_transpose_block(&c, &mirrored, x, weights, y, start, w->in_count - start < c.block ? w->in_count - start : c.block);
+            conv_transpose_block(&c, &mirrored, x, weights, y, start,
+                                 w->in_count - start < c.block ? w->in_count - start : c.block);
     }
     ent_ops_result_f64(output, c.y);
     return ENT_OK;

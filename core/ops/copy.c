@@ -1,7 +1,7 @@
-/* The one copy loop: n axes, any strides on both sides. Axes are sorted by the target's strides and fused where both sides step
- * evenly. What is left is either runs that are dense on both sides (memcpy), or a transpose: then the axis that is dense in the
- * source and the one that is dense in the target are walked together in small tiles, so that each cache line is touched while it
- * is still near. */
+/* The one copy loop: n axes, any strides on both sides. Axes are sorted by the target's strides and fused
+ * where both sides step evenly. What is left is either runs that are dense on both sides (memcpy), or a
+ * transpose: then the axis that is dense in the source and the one that is dense in the target are walked
+ * together in small tiles, so that each cache line is touched while it is still near. */
 #include "core/ops/internal.h"
 
 #include <string.h>
@@ -19,14 +19,12 @@ typedef struct copy_plan {
     int64_t run_bytes;                     /* not 0: both strides move over runs of so many bytes */
 } copy_plan;
 
-static int64_t magnitude(int64_t value)
-{
+static int64_t magnitude(int64_t value) {
     return value < 0 ? -value : value;
 }
 
 /* Drops size-1 axes, sorts by target stride, largest first, and fuses. Returns the number left. */
-static uint32_t simplify(ent_ops_copy_axis *axes, uint32_t count)
-{
+static uint32_t simplify(ent_ops_copy_axis *axes, uint32_t count) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (axes[i].extent == 1) continue;
@@ -51,29 +49,28 @@ static uint32_t simplify(ent_ops_copy_axis *axes, uint32_t count)
     return last + 1;
 }
 
-#define COPY_TILE(type, name)                                                                                          \
-    static void name(const uint8_t *from, uint8_t *to, const ent_ops_copy_axis *s, const ent_ops_copy_axis *d,         \
-                     int64_t s_count, int64_t d_count)                                                                 \
-    {                                                                                                                  \
-        const type *source = (const type *)from;                                                                       \
-        type *target = (type *)to;                                                                                     \
-        int64_t step = d->from_stride, place = d->to_stride;                                                           \
-        if (place == 1 && d_count == TILE && s_count == TILE && s->from_stride == 1) {                                 \
-            type block[TILE][TILE]; /* whole lines in, whole lines out, even where rows share a cache set */           \
-            for (int64_t j = 0; j < TILE; j++)                                                                         \
-                for (int64_t i = 0; i < TILE; i++) block[i][j] = source[j * step + i];                                 \
-            for (int64_t i = 0; i < TILE; i++) memcpy(target + i * s->to_stride, block[i], sizeof block[i]);           \
-            return;                                                                                                    \
-        }                                                                                                              \
-        if (place == 1 && d_count == TILE) {                                                                           \
-            for (int64_t i = 0; i < s_count; i++)                                                                      \
-                for (int64_t j = 0; j < TILE; j++)                                                                     \
-                    target[i * s->to_stride + j] = source[i * s->from_stride + j * step];                              \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t i = 0; i < s_count; i++)                                                                          \
-            for (int64_t j = 0; j < d_count; j++)                                                                      \
-                target[i * s->to_stride + j * place] = source[i * s->from_stride + j * step];                          \
+#define COPY_TILE(type, name)                                                                                \
+    static void name(const uint8_t *from, uint8_t *to, const ent_ops_copy_axis *s,                           \
+                     const ent_ops_copy_axis *d, int64_t s_count, int64_t d_count) {                         \
+        const type *source = (const type *)from;                                                             \
+        type *target = (type *)to;                                                                           \
+        int64_t step = d->from_stride, place = d->to_stride;                                                 \
+        if (place == 1 && d_count == TILE && s_count == TILE && s->from_stride == 1) {                       \
+            type block[TILE][TILE]; /* whole lines in, whole lines out, even where rows share a cache set */ \
+            for (int64_t j = 0; j < TILE; j++)                                                               \
+                for (int64_t i = 0; i < TILE; i++) block[i][j] = source[j * step + i];                       \
+            for (int64_t i = 0; i < TILE; i++) memcpy(target + i * s->to_stride, block[i], sizeof block[i]); \
+            return;                                                                                          \
+        }                                                                                                    \
+        if (place == 1 && d_count == TILE) {                                                                 \
+            for (int64_t i = 0; i < s_count; i++)                                                            \
+                for (int64_t j = 0; j < TILE; j++)                                                           \
+                    target[i * s->to_stride + j] = source[i * s->from_stride + j * step];                    \
+            return;                                                                                          \
+        }                                                                                                    \
+        for (int64_t i = 0; i < s_count; i++)                                                                \
+            for (int64_t j = 0; j < d_count; j++)                                                            \
+                target[i * s->to_stride + j * place] = source[i * s->from_stride + j * step];                \
     }
 typedef struct element16 {
     uint64_t half[2];
@@ -85,19 +82,18 @@ COPY_TILE(uint64_t, copy_tile_8)
 COPY_TILE(element16, copy_tile_16)
 
 /* A plane of short runs, in tiles. */
-static void copy_runs(const copy_plan *plan, const uint8_t *from, uint8_t *to)
-{
+static void copy_runs(const copy_plan *plan, const uint8_t *from, uint8_t *to) {
     const ent_ops_copy_axis *s = &plan->source_dense, *d = &plan->inner;
     int64_t size = plan->size_bytes;
     size_t run = (size_t)plan->run_bytes;
     for (int64_t j = 0; j < d->extent; j += TILE)
         for (int64_t i = 0; i < s->extent; i++)
             for (int64_t k = j; k < d->extent && k < j + TILE; k++)
-                memcpy(to + (i * s->to_stride + k * d->to_stride) * size, from + (i * s->from_stride + k * d->from_stride) * size, run);
+                memcpy(to + (i * s->to_stride + k * d->to_stride) * size,
+                       from + (i * s->from_stride + k * d->from_stride) * size, run);
 }
 
-static void copy_plane(const copy_plan *plan, const uint8_t *from, uint8_t *to)
-{
+static void copy_plane(const copy_plan *plan, const uint8_t *from, uint8_t *to) {
     const ent_ops_copy_axis *s = &plan->source_dense, *d = &plan->inner;
     int64_t size = plan->size_bytes;
     if (plan->run_bytes > 0) {
@@ -115,18 +111,27 @@ static void copy_plane(const copy_plan *plan, const uint8_t *from, uint8_t *to)
             const uint8_t *source = from + (i * s->from_stride + j * d->from_stride) * size;
             uint8_t *target = to + (i * s->to_stride + j * d->to_stride) * size;
             switch (size) {
-            case 1: copy_tile_1(source, target, s, d, s_count, d_count); break;
-            case 2: copy_tile_2(source, target, s, d, s_count, d_count); break;
-            case 4: copy_tile_4(source, target, s, d, s_count, d_count); break;
-            case 8: copy_tile_8(source, target, s, d, s_count, d_count); break;
-            default: copy_tile_16(source, target, s, d, s_count, d_count); break;
+            case 1:
+                copy_tile_1(source, target, s, d, s_count, d_count);
+                break;
+            case 2:
+                copy_tile_2(source, target, s, d, s_count, d_count);
+                break;
+            case 4:
+                copy_tile_4(source, target, s, d, s_count, d_count);
+                break;
+            case 8:
+                copy_tile_8(source, target, s, d, s_count, d_count);
+                break;
+            default:
+                copy_tile_16(source, target, s, d, s_count, d_count);
+                break;
             }
         }
     }
 }
 
-static void copy_outer(const copy_plan *plan)
-{
+static void copy_outer(const copy_plan *plan) {
     int64_t index[ENT_OPS_COPY_AXES] = {0}, from = 0, to = 0;
     for (;;) {
         copy_plane(plan, plan->from + from * plan->size_bytes, plan->to + to * plan->size_bytes);
@@ -145,8 +150,7 @@ static void copy_outer(const copy_plan *plan)
 }
 
 /* The axis among axes[0..count) that steps least in the source, if less than `below`; UINT32_MAX if none. */
-static uint32_t nearest_in_source(const ent_ops_copy_axis *axes, uint32_t count, int64_t below)
-{
+static uint32_t nearest_in_source(const ent_ops_copy_axis *axes, uint32_t count, int64_t below) {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < count; i++) {
         int64_t step = magnitude(axes[i].from_stride);
@@ -157,8 +161,8 @@ static uint32_t nearest_in_source(const ent_ops_copy_axis *axes, uint32_t count,
     return best;
 }
 
-void ent_ops_copy(const void *from, void *to, int64_t size_bytes, ent_ops_copy_axis *axes, uint32_t axis_count)
-{
+void ent_ops_copy(const void *from, void *to, int64_t size_bytes, ent_ops_copy_axis *axes,
+                  uint32_t axis_count) {
     for (uint32_t i = 0; i < axis_count; i++)
         if (axes[i].extent <= 0) return;
     uint32_t count = simplify(axes, axis_count);

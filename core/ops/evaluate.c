@@ -1,21 +1,29 @@
-/* ent_ops_evaluate: the table that binds each operator of abi/ent_ops.def, and the frame around every evaluation. */
+/* ent_ops_evaluate: the table that binds each operator of abi/ent_ops.def, and the frame around every
+ * evaluation. */
 #include "core/ops/internal.h"
 
 #include <string.h>
 
-/* One line an operator: function, dims rule, dtypes of input 0, flags. An operator without a line does not compile. */
+/* One line an operator: function, dims rule, dtypes of input 0, flags. An operator without a line does not
+ * compile. */
 /* size: table */
 #define FLOATS ENT_OPS_FLOATS
 #define NUMBERS ENT_OPS_NUMBERS
 #define WALKS ENT_OPS_WALKS_STRIDES
 #define MOVES ENT_OPS_MOVES_BYTES
 #define SIGNED_NUMBERS (ENT_OPS_FLOATS | ENT_OPS_SIGNED)
-#define UNARY(dtypes) {ent_ops_unary, ent_ops_dims_same, dtypes, WALKS}
-#define BINARY(dtypes) {ent_ops_binary, ent_ops_dims_broadcast, dtypes, WALKS}
-#define COMPARE(dtypes) {ent_ops_binary, ent_ops_dims_compare, dtypes, WALKS}
-#define VARIADIC(dtypes) {ent_ops_variadic, ent_ops_dims_broadcast, dtypes, WALKS}
-#define REDUCE(dtypes) {ent_ops_reduce, ent_ops_dims_reduce, dtypes, 0}
-#define MOVE(function, rule) {function, rule, ENT_OPS_STORED, MOVES}
+#define UNARY(dtypes)                                                                                        \
+    { ent_ops_unary, ent_ops_dims_same, dtypes, WALKS }
+#define BINARY(dtypes)                                                                                       \
+    { ent_ops_binary, ent_ops_dims_broadcast, dtypes, WALKS }
+#define COMPARE(dtypes)                                                                                      \
+    { ent_ops_binary, ent_ops_dims_compare, dtypes, WALKS }
+#define VARIADIC(dtypes)                                                                                     \
+    { ent_ops_variadic, ent_ops_dims_broadcast, dtypes, WALKS }
+#define REDUCE(dtypes)                                                                                       \
+    { ent_ops_reduce, ent_ops_dims_reduce, dtypes, 0 }
+#define MOVE(function, rule)                                                                                 \
+    { function, rule, ENT_OPS_STORED, MOVES }
 #define BIND_Abs UNARY(NUMBERS)
 #define BIND_Neg UNARY(SIGNED_NUMBERS)
 #define BIND_Sqrt UNARY(FLOATS)
@@ -39,8 +47,10 @@
 #define BIND_Round UNARY(FLOATS)
 #define BIND_Sign UNARY(NUMBERS)
 #define BIND_Not UNARY(ENT_OPS_BOOL)
-#define BIND_IsNaN {ent_ops_unary, ent_ops_dims_bool, FLOATS | ENT_OPS_FLOAT8, WALKS}
-#define BIND_IsInf {ent_ops_unary, ent_ops_dims_bool, FLOATS | ENT_OPS_FLOAT8, WALKS}
+#define BIND_IsNaN                                                                                           \
+    { ent_ops_unary, ent_ops_dims_bool, FLOATS | ENT_OPS_FLOAT8, WALKS }
+#define BIND_IsInf                                                                                           \
+    { ent_ops_unary, ent_ops_dims_bool, FLOATS | ENT_OPS_FLOAT8, WALKS }
 #define BIND_Sin UNARY(FLOATS)
 #define BIND_Cos UNARY(FLOATS)
 #define BIND_Tan UNARY(FLOATS)
@@ -54,9 +64,12 @@
 #define BIND_Atanh UNARY(FLOATS)
 #define BIND_BitwiseNot UNARY(ENT_OPS_INTEGERS)
 #define BIND_Identity MOVE(ent_ops_reshape, ent_ops_dims_same)
-#define BIND_Cast {ent_ops_cast, ent_ops_dims_cast, ENT_OPS_NUMERIC, WALKS}
-#define BIND_CastLike {ent_ops_cast, ent_ops_dims_cast, ENT_OPS_NUMERIC, WALKS}
-#define BIND_Clip {ent_ops_clip, ent_ops_dims_same, NUMBERS, WALKS}
+#define BIND_Cast                                                                                            \
+    { ent_ops_cast, ent_ops_dims_cast, ENT_OPS_NUMERIC, WALKS }
+#define BIND_CastLike                                                                                        \
+    { ent_ops_cast, ent_ops_dims_cast, ENT_OPS_NUMERIC, WALKS }
+#define BIND_Clip                                                                                            \
+    { ent_ops_clip, ent_ops_dims_same, NUMBERS, WALKS }
 #define BIND_Add BINARY(NUMBERS)
 #define BIND_Sub BINARY(NUMBERS)
 #define BIND_Mul BINARY(NUMBERS)
@@ -80,17 +93,26 @@
 #define BIND_Min VARIADIC(NUMBERS)
 #define BIND_Sum VARIADIC(FLOATS)
 #define BIND_Mean VARIADIC(FLOATS)
-#define BIND_Where {ent_ops_where, ent_ops_dims_where, ENT_OPS_BOOL, WALKS}
-#define BIND_MatMul {ent_ops_matmul, ent_ops_dims_matmul, NUMBERS, 0}
-#define BIND_Gemm {ent_ops_matrix_gemm, ent_ops_dims_gemm, NUMBERS, 0}
-#define BIND_Conv {ent_ops_conv, ent_ops_dims_conv, FLOATS, 0}
-#define BIND_ConvTranspose {ent_ops_conv_transpose, ent_ops_dims_conv_transpose, FLOATS, 0}
-#define BIND_MaxPool                                                                                                   \
-    {ent_ops_max_pool, ent_ops_dims_pool, FLOATS | ENT_OPS_BIT(ENT_DTYPE_I8) | ENT_OPS_BIT(ENT_DTYPE_U8), 0}
-#define BIND_AveragePool {ent_ops_average_pool, ent_ops_dims_pool, FLOATS, 0}
-#define BIND_GlobalAveragePool {ent_ops_global_pool, ent_ops_dims_global_pool, FLOATS, 0}
-#define BIND_GlobalMaxPool {ent_ops_global_pool, ent_ops_dims_global_pool, FLOATS, 0}
-#define BIND_Resize {ent_ops_resize, ent_ops_dims_resize, NUMBERS | ENT_OPS_BOOL, 0}
+#define BIND_Where                                                                                           \
+    { ent_ops_where, ent_ops_dims_where, ENT_OPS_BOOL, WALKS }
+#define BIND_MatMul                                                                                          \
+    { ent_ops_matmul, ent_ops_dims_matmul, NUMBERS, 0 }
+#define BIND_Gemm                                                                                            \
+    { ent_ops_matrix_gemm, ent_ops_dims_gemm, NUMBERS, 0 }
+#define BIND_Conv                                                                                            \
+    { ent_ops_conv, ent_ops_dims_conv, FLOATS, 0 }
+#define BIND_ConvTranspose                                                                                   \
+    { ent_ops_conv_transpose, ent_ops_dims_conv_transpose, FLOATS, 0 }
+#define BIND_MaxPool                                                                                         \
+    { ent_ops_max_pool, ent_ops_dims_pool, FLOATS | ENT_OPS_BIT(ENT_DTYPE_I8) | ENT_OPS_BIT(ENT_DTYPE_U8), 0 }
+#define BIND_AveragePool                                                                                     \
+    { ent_ops_average_pool, ent_ops_dims_pool, FLOATS, 0 }
+#define BIND_GlobalAveragePool                                                                               \
+    { ent_ops_global_pool, ent_ops_dims_global_pool, FLOATS, 0 }
+#define BIND_GlobalMaxPool                                                                                   \
+    { ent_ops_global_pool, ent_ops_dims_global_pool, FLOATS, 0 }
+#define BIND_Resize                                                                                          \
+    { ent_ops_resize, ent_ops_dims_resize, NUMBERS | ENT_OPS_BOOL, 0 }
 #define BIND_ReduceSum REDUCE(NUMBERS)
 #define BIND_ReduceMean REDUCE(NUMBERS)
 #define BIND_ReduceMax REDUCE(NUMBERS | ENT_OPS_BOOL)
@@ -101,10 +123,14 @@
 #define BIND_ReduceSumSquare REDUCE(NUMBERS)
 #define BIND_ReduceLogSum REDUCE(NUMBERS)
 #define BIND_ReduceLogSumExp REDUCE(NUMBERS)
-#define BIND_ArgMax {ent_ops_arg_reduce, ent_ops_dims_arg_reduce, NUMBERS, 0}
-#define BIND_ArgMin {ent_ops_arg_reduce, ent_ops_dims_arg_reduce, NUMBERS, 0}
-#define BIND_Softmax {ent_ops_softmax, ent_ops_dims_same, FLOATS, 0}
-#define BIND_LogSoftmax {ent_ops_softmax, ent_ops_dims_same, FLOATS, 0}
+#define BIND_ArgMax                                                                                          \
+    { ent_ops_arg_reduce, ent_ops_dims_arg_reduce, NUMBERS, 0 }
+#define BIND_ArgMin                                                                                          \
+    { ent_ops_arg_reduce, ent_ops_dims_arg_reduce, NUMBERS, 0 }
+#define BIND_Softmax                                                                                         \
+    { ent_ops_softmax, ent_ops_dims_same, FLOATS, 0 }
+#define BIND_LogSoftmax                                                                                      \
+    { ent_ops_softmax, ent_ops_dims_same, FLOATS, 0 }
 #define BIND_Reshape MOVE(ent_ops_reshape, ent_ops_dims_reshape)
 #define BIND_Flatten MOVE(ent_ops_reshape, ent_ops_dims_flatten)
 #define BIND_Squeeze MOVE(ent_ops_reshape, ent_ops_dims_squeeze)
@@ -116,31 +142,44 @@
 #define BIND_Gather MOVE(ent_ops_gather, ent_ops_dims_gather)
 #define BIND_GatherElements MOVE(ent_ops_gather_elements, ent_ops_dims_gather_elements)
 #define BIND_GatherND MOVE(ent_ops_gather_nd, ent_ops_dims_gather_nd)
-#define BIND_ScatterND {ent_ops_scatter_nd, ent_ops_dims_same, NUMBERS | ENT_OPS_BOOL, 0}
+#define BIND_ScatterND                                                                                       \
+    { ent_ops_scatter_nd, ent_ops_dims_same, NUMBERS | ENT_OPS_BOOL, 0 }
 #define BIND_Expand MOVE(ent_ops_expand, ent_ops_dims_expand)
 #define BIND_Tile MOVE(ent_ops_tile, ent_ops_dims_tile)
 #define BIND_Pad MOVE(ent_ops_pad, ent_ops_dims_pad)
 #define BIND_DepthToSpace MOVE(ent_ops_depth_space, ent_ops_dims_depth_space)
 #define BIND_SpaceToDepth MOVE(ent_ops_depth_space, ent_ops_dims_depth_space)
-#define BIND_NonZero {ent_ops_nonzero, ent_ops_dims_nonzero, NUMBERS | ENT_OPS_BOOL, 0}
-#define BIND_Shape {ent_ops_shape, ent_ops_dims_shape, ENT_OPS_STORED, WALKS}
-#define BIND_Size {ent_ops_shape, ent_ops_dims_size, ENT_OPS_STORED, WALKS}
-#define BIND_ConstantOfShape {ent_ops_constant_of_shape, ent_ops_dims_constant_of_shape, ENT_OPS_INTEGERS, MOVES}
-#define BIND_Range {ent_ops_range, ent_ops_dims_range, NUMBERS, 0}
-#define BIND_Dropout {ent_ops_dropout, ent_ops_dims_dropout, FLOATS | ENT_OPS_FLOAT8, 0}
-#define BIND_QuantizeLinear {ent_ops_quantize, ent_ops_dims_quantize, FLOATS | ENT_OPS_BIT(ENT_DTYPE_I32), WALKS}
-#define BIND_DequantizeLinear {ent_ops_dequantize, ent_ops_dims_dequantize, ENT_OPS_NUMERIC, WALKS}
-#define BIND_If {NULL, NULL, 0, 0} /* control: whoever runs graphs runs it */
-#define BIND_BatchNormalization {ent_ops_batch_normalization, ent_ops_dims_same, FLOATS, 0}
-#define BIND_InstanceNormalization {ent_ops_instance_normalization, ent_ops_dims_same, FLOATS, 0}
-#define BIND_LayerNormalization {ent_ops_layer_normalization, ent_ops_dims_layer_normalization, FLOATS, 0}
+#define BIND_NonZero                                                                                         \
+    { ent_ops_nonzero, ent_ops_dims_nonzero, NUMBERS | ENT_OPS_BOOL, 0 }
+#define BIND_Shape                                                                                           \
+    { ent_ops_shape, ent_ops_dims_shape, ENT_OPS_STORED, WALKS }
+#define BIND_Size                                                                                            \
+    { ent_ops_shape, ent_ops_dims_size, ENT_OPS_STORED, WALKS }
+#define BIND_ConstantOfShape                                                                                 \
+    { ent_ops_constant_of_shape, ent_ops_dims_constant_of_shape, ENT_OPS_INTEGERS, MOVES }
+#define BIND_Range                                                                                           \
+    { ent_ops_range, ent_ops_dims_range, NUMBERS, 0 }
+#define BIND_Dropout                                                                                         \
+    { ent_ops_dropout, ent_ops_dims_dropout, FLOATS | ENT_OPS_FLOAT8, 0 }
+#define BIND_QuantizeLinear                                                                                  \
+    { ent_ops_quantize, ent_ops_dims_quantize, FLOATS | ENT_OPS_BIT(ENT_DTYPE_I32), WALKS }
+#define BIND_DequantizeLinear                                                                                \
+    { ent_ops_dequantize, ent_ops_dims_dequantize, ENT_OPS_NUMERIC, WALKS }
+#define BIND_If                                                                                              \
+    { NULL, NULL, 0, 0 } /* control: whoever runs graphs runs it */
+#define BIND_BatchNormalization                                                                              \
+    { ent_ops_batch_normalization, ent_ops_dims_same, FLOATS, 0 }
+#define BIND_InstanceNormalization                                                                           \
+    { ent_ops_instance_normalization, ent_ops_dims_same, FLOATS, 0 }
+#define BIND_LayerNormalization                                                                              \
+    { ent_ops_layer_normalization, ent_ops_dims_layer_normalization, FLOATS, 0 }
 #define BIND_Gelu UNARY(FLOATS)
 #define BIND_HardSwish UNARY(FLOATS)
 #define BIND_Mish UNARY(FLOATS)
-#define BIND_Attention {ent_ops_attention, ent_ops_dims_attention, FLOATS, 0}
+#define BIND_Attention                                                                                       \
+    { ent_ops_attention, ent_ops_dims_attention, FLOATS, 0 }
 
-const ent_ops_binding *ent_ops_binding_get(uint32_t op)
-{
+const ent_ops_binding *ent_ops_binding_get(uint32_t op) {
     static const ent_ops_binding bindings[ENT_OP_COUNT] = {
 #define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes) [id] = BIND_##name,
 #include "abi/ent_ops.def"
@@ -148,8 +187,7 @@ const ent_ops_binding *ent_ops_binding_get(uint32_t op)
     return op > 0 && op < ENT_OP_COUNT ? &bindings[op] : NULL;
 }
 
-bool ent_ops_supported(uint32_t op, uint32_t dtype)
-{
+bool ent_ops_supported(uint32_t op, uint32_t dtype) {
     const ent_ops_binding *binding = ent_ops_binding_get(op);
     return binding && binding->evaluate && ent_ops_dtype_in(dtype, binding->dtypes);
 }
@@ -162,8 +200,7 @@ typedef struct frame {
     ent_tensor *dims;   /* what the dims rule says of the outputs */
 } frame;
 
-static ent_code frame_allocate(ent_ops_call *call, frame *out)
-{
+static ent_code frame_allocate(ent_ops_call *call, frame *out) {
     int64_t inputs = call->input_count, outputs = call->output_count;
     out->inputs = ent_ops_scratch(call, inputs + 1, sizeof *out->inputs);
     out->outputs = ent_ops_scratch(call, outputs, sizeof *out->outputs);
@@ -174,38 +211,40 @@ static ent_code frame_allocate(ent_ops_call *call, frame *out)
     return ENT_OK;
 }
 
-static bool is_sub_byte(const ent_tensor *tensor)
-{
+static bool is_sub_byte(const ent_tensor *tensor) {
     return ent_ops_dtype_in(tensor->dtype, ENT_OPS_SUB_BYTE);
 }
 
-static ent_code check_memory(ent_ops_call *call, const ent_tensor *tensor, const char *side, uint32_t index)
-{
+static ent_code check_memory(ent_ops_call *call, const ent_tensor *tensor, const char *side, uint32_t index) {
     if (tensor->layout.kind != ENT_LAYOUT_STRIDED || tensor->layout.rank != tensor->rank ||
         tensor->layout.block_count > ENT_MAX_BLOCKS)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%s %u has a layout that is not strided", side, index);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%s %u has a layout that is not strided", side,
+                              index);
     uint32_t seen = 0;
     for (uint32_t i = 0; i < tensor->rank; i++)
         if (tensor->layout.order[i] < tensor->rank) seen |= 1u << tensor->layout.order[i];
     for (uint32_t i = 0; i < tensor->layout.block_count; i++)
-        if (tensor->layout.block_axis[i] >= tensor->rank || tensor->layout.block_size[i] == 0) seen = UINT32_MAX;
+        if (tensor->layout.block_axis[i] >= tensor->rank || tensor->layout.block_size[i] == 0)
+            seen = UINT32_MAX;
     if (seen != (1u << tensor->rank) - 1)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%s %u has a layout that names a bad axis", side, index);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%s %u has a layout that names a bad axis",
+                              side, index);
     int64_t bytes = ent_layout_bytes(&tensor->layout, (ent_dtype)tensor->dtype, tensor->dims);
     if (bytes < 0 || (uint64_t)bytes > tensor->size_bytes || (bytes > 0 && !tensor->data))
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%s %u has less memory than its dims need", side, index);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%s %u has less memory than its dims need",
+                              side, index);
     return ENT_OK;
 }
 
-static ent_code check_outputs(ent_ops_call *call, const ent_tensor *dims)
-{
+static ent_code check_outputs(ent_ops_call *call, const ent_tensor *dims) {
     for (uint32_t i = 0; i < call->output_count; i++) {
         const ent_tensor *output = call->outputs[i];
         if (!output) continue;
         bool same = output->dtype == dims[i].dtype && output->rank == dims[i].rank;
         for (uint32_t j = 0; same && j < output->rank; j++) same = output->dims[j] == dims[i].dims[j];
         if (!same)
-            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "output %u has other dtype or dims than the inputs give", i);
+            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                                  "output %u has other dtype or dims than the inputs give", i);
         ent_code code = check_memory(call, output, "output", i);
         if (code != ENT_OK) return code;
     }
@@ -213,8 +252,7 @@ static ent_code check_outputs(ent_ops_call *call, const ent_tensor *dims)
 }
 
 /* A row-major stand-in for a tensor, with one byte an element for sub-byte dtypes. */
-static ent_code stand_in(ent_ops_call *call, const ent_tensor *tensor, bool unpack, ent_tensor *out)
-{
+static ent_code stand_in(ent_ops_call *call, const ent_tensor *tensor, bool unpack, ent_tensor *out) {
     *out = *tensor;
     out->layout = ent_layout_plain(tensor->rank);
     if (unpack) out->dtype = ENT_DTYPE_U8;
@@ -228,8 +266,7 @@ typedef struct codes_context {
     const ent_tensor *to, *from;
 } codes_context;
 
-static void copy_codes(void *context, const int64_t *offset, const int64_t *stride, int64_t count)
-{
+static void copy_codes(void *context, const int64_t *offset, const int64_t *stride, int64_t count) {
     const codes_context *c = context;
     for (int64_t i = 0; i < count; i++)
         ent_ops_code_store(c->to->data, c->to->dtype, offset[0] + i * stride[0],
@@ -237,16 +274,14 @@ static void copy_codes(void *context, const int64_t *offset, const int64_t *stri
 }
 
 /* Unblocked layouts on both sides. */
-static void move_codes(const ent_tensor *from, const ent_tensor *to)
-{
+static void move_codes(const ent_tensor *from, const ent_tensor *to) {
     codes_context context = {to, from};
     const ent_tensor *operands[2] = {to, from};
     ent_ops_walk(operands, 2, copy_codes, &context);
 }
 
 /* Row-major, same dtype; then, for sub-byte elements that only move, one byte each. */
-static ent_code bring_in(ent_ops_call *call, uint32_t flags, const ent_tensor *input, ent_tensor *out)
-{
+static ent_code bring_in(ent_ops_call *call, uint32_t flags, const ent_tensor *input, ent_tensor *out) {
     ent_layout plain = ent_layout_plain(input->rank);
     bool keep = ent_layout_equal(&input->layout, &plain) ||
                 ((flags & ENT_OPS_WALKS_STRIDES) && input->layout.block_count == 0);
@@ -264,8 +299,7 @@ static ent_code bring_in(ent_ops_call *call, uint32_t flags, const ent_tensor *i
     return code;
 }
 
-static ent_code bring_out(ent_ops_call *call, const ent_tensor *result, ent_tensor *output)
-{
+static ent_code bring_out(ent_ops_call *call, const ent_tensor *result, ent_tensor *output) {
     ent_tensor packed = *result;
     if (result->dtype != output->dtype) {
         packed.dtype = output->dtype;
@@ -279,8 +313,7 @@ static ent_code bring_out(ent_ops_call *call, const ent_tensor *result, ent_tens
     return ent_ops_convert(&packed, output, call->error);
 }
 
-static ent_code frame_fill(ent_ops_call *call, uint32_t flags, frame *f)
-{
+static ent_code frame_fill(ent_ops_call *call, uint32_t flags, frame *f) {
     ent_code code = ENT_OK;
     for (uint32_t i = 0; i < call->input_count && code == ENT_OK; i++) {
         f->inputs[i] = NULL;
@@ -308,8 +341,7 @@ static ent_code frame_fill(ent_ops_call *call, uint32_t flags, frame *f)
     return code;
 }
 
-static ent_code evaluate(ent_ops_call *call, ent_tensor *const *outputs)
-{
+static ent_code evaluate(ent_ops_call *call, ent_tensor *const *outputs) {
     const ent_ops_binding *binding;
     frame f;
     ent_code code = ent_ops_check_inputs(call, &binding);
@@ -325,16 +357,20 @@ static ent_code evaluate(ent_ops_call *call, ent_tensor *const *outputs)
     call->outputs = f.outputs;
     code = binding->evaluate(call);
     for (uint32_t i = 0; i < call->output_count && code == ENT_OK; i++)
-        if (outputs[i] && f.outputs[i]->data != outputs[i]->data) code = bring_out(call, f.outputs[i], outputs[i]);
+        if (outputs[i] && f.outputs[i]->data != outputs[i]->data)
+            code = bring_out(call, f.outputs[i], outputs[i]);
     return code;
 }
 
 ent_code ent_ops_evaluate(uint32_t op, ent_attrs attrs, const ent_tensor *const *inputs, uint32_t input_count,
                           ent_tensor *const *outputs, uint32_t output_count, const ent_ops_memory *memory,
-                          ent_ops_error *error)
-{
-    ent_ops_call call = {.op = op, .attrs = attrs, .inputs = inputs, .input_count = input_count,
-                         .output_count = output_count, .memory = memory ? memory : ent_ops_memory_default(),
+                          ent_ops_error *error) {
+    ent_ops_call call = {.op = op,
+                         .attrs = attrs,
+                         .inputs = inputs,
+                         .input_count = input_count,
+                         .output_count = output_count,
+                         .memory = memory ? memory : ent_ops_memory_default(),
                          .error = error};
     ent_code code = evaluate(&call, outputs);
     ent_ops_scratch_release(&call);

@@ -4,28 +4,26 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t element_bytes(const ent_tensor *tensor)
-{
+static int64_t element_bytes(const ent_tensor *tensor) {
     return ent_dtype_bits((ent_dtype)tensor->dtype) / 8;
 }
 
-static ent_code check_index(ent_ops_call *call, int64_t *index, int64_t extent)
-{
+static ent_code check_index(ent_ops_call *call, int64_t *index, int64_t extent) {
     if (*index < -extent || *index >= extent)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "index %lld is outside extent %lld", (long long)*index,
-                              (long long)extent);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "index %lld is outside extent %lld",
+                              (long long)*index, (long long)extent);
     if (*index < 0) *index += extent;
     return ENT_OK;
 }
 
-ent_code ent_ops_dims_gather(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_gather(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1);
     uint32_t axis, rank = 0;
     ent_code code = ent_ops_axis(call, ent_attrs_int(call->attrs, "axis", 0), x->rank, &axis);
     if (code != ENT_OK) return code;
     if (x->rank + indices->rank > ENT_MAX_RANK + 1)
-        return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED, "the result has rank %u", x->rank + indices->rank - 1);
+        return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED, "the result has rank %u",
+                              x->rank + indices->rank - 1);
     outputs[0].dtype = x->dtype;
     for (uint32_t i = 0; i < axis; i++) outputs[0].dims[rank++] = x->dims[i];
     for (uint32_t i = 0; i < indices->rank; i++) outputs[0].dims[rank++] = indices->dims[i];
@@ -34,13 +32,14 @@ ent_code ent_ops_dims_gather(ent_ops_call *call, ent_tensor *outputs)
     return ENT_OK;
 }
 
-ent_code ent_ops_gather(ent_ops_call *call)
-{
-    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1), *y = ent_ops_output(call, 0);
+ent_code ent_ops_gather(ent_ops_call *call) {
+    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1),
+                     *y = ent_ops_output(call, 0);
     if (!y) return ENT_OK;
     uint32_t axis = 0;
     ent_ops_axis(call, ent_attrs_int(call->attrs, "axis", 0), x->rank, &axis);
-    int64_t outer = ent_ops_product(x->dims, 0, axis), count = ent_ops_element_count(indices), extent = x->dims[axis];
+    int64_t outer = ent_ops_product(x->dims, 0, axis), count = ent_ops_element_count(indices),
+            extent = x->dims[axis];
     int64_t row = ent_ops_product(x->dims, axis + 1, x->rank) * element_bytes(x);
     int64_t *index = ent_ops_values_i64(call, indices);
     if (!index) return ENT_CODE_OUT_OF_MEMORY;
@@ -55,22 +54,22 @@ ent_code ent_ops_gather(ent_ops_call *call)
     return ENT_OK;
 }
 
-ent_code ent_ops_dims_gather_elements(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_gather_elements(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1);
     uint32_t axis;
     ent_code code = ent_ops_axis(call, ent_attrs_int(call->attrs, "axis", 0), x->rank, &axis);
     if (code != ENT_OK) return code;
     bool fits = indices->rank == x->rank;
     for (uint32_t i = 0; fits && i < x->rank; i++) fits = i == axis || indices->dims[i] <= x->dims[i];
-    if (!fits) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the indices do not lie within the data's dims");
+    if (!fits)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                              "the indices do not lie within the data's dims");
     ent_ops_dims_copy(indices, &outputs[0]);
     outputs[0].dtype = x->dtype;
     return ENT_OK;
 }
 
-ent_code ent_ops_gather_elements(ent_ops_call *call)
-{
+ent_code ent_ops_gather_elements(ent_ops_call *call) {
     const ent_tensor *x = ent_ops_input(call, 0), *y = ent_ops_output(call, 0);
     if (!y) return ENT_OK;
     uint32_t axis = 0;
@@ -90,17 +89,21 @@ ent_code ent_ops_gather_elements(ent_ops_call *call)
     return ENT_OK;
 }
 
-ent_code ent_ops_dims_gather_nd(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_gather_nd(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1);
-    int64_t batch = ent_attrs_int(call->attrs, "batch_dims", 0), tuple = indices->rank ? indices->dims[indices->rank - 1] : 0;
-    if (indices->rank == 0 || batch < 0 || batch >= indices->rank || batch > x->rank || tuple < 1 || batch + tuple > x->rank)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%lld batch axes and index tuples of %lld do not fit rank %u",
-                              (long long)batch, (long long)tuple, x->rank);
+    int64_t batch = ent_attrs_int(call->attrs, "batch_dims", 0),
+            tuple = indices->rank ? indices->dims[indices->rank - 1] : 0;
+    if (indices->rank == 0 || batch < 0 || batch >= indices->rank || batch > x->rank || tuple < 1 ||
+        batch + tuple > x->rank)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                              "%lld batch axes and index tuples of %lld do not fit rank %u", (long long)batch,
+                              (long long)tuple, x->rank);
     for (uint32_t i = 0; i < batch; i++)
-        if (x->dims[i] != indices->dims[i]) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "batch axis %u differs", i);
+        if (x->dims[i] != indices->dims[i])
+            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "batch axis %u differs", i);
     uint32_t first = (uint32_t)(batch + tuple), rank = indices->rank - 1 + x->rank - first;
-    if (rank > ENT_MAX_RANK) return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED, "the result has rank %u", rank);
+    if (rank > ENT_MAX_RANK)
+        return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED, "the result has rank %u", rank);
     outputs[0].dtype = x->dtype;
     outputs[0].rank = 0;
     for (uint32_t i = 0; i + 1 < indices->rank; i++) outputs[0].dims[outputs[0].rank++] = indices->dims[i];
@@ -109,8 +112,8 @@ ent_code ent_ops_dims_gather_nd(ent_ops_call *call, ent_tensor *outputs)
 }
 
 /* Row number of one index tuple over dims[first .. first + tuple). */
-static ent_code tuple_row(ent_ops_call *call, const ent_tensor *x, uint32_t first, int64_t *index, int64_t tuple, int64_t *out)
-{
+static ent_code tuple_row(ent_ops_call *call, const ent_tensor *x, uint32_t first, int64_t *index,
+                          int64_t tuple, int64_t *out) {
     for (int64_t i = 0; i < tuple; i++) {
         ent_code code = check_index(call, &index[i], x->dims[first + i]);
         if (code != ENT_OK) return code;
@@ -119,12 +122,13 @@ static ent_code tuple_row(ent_ops_call *call, const ent_tensor *x, uint32_t firs
     return ENT_OK;
 }
 
-ent_code ent_ops_gather_nd(ent_ops_call *call)
-{
-    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1), *y = ent_ops_output(call, 0);
+ent_code ent_ops_gather_nd(ent_ops_call *call) {
+    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1),
+                     *y = ent_ops_output(call, 0);
     if (!y) return ENT_OK;
     uint32_t batch = (uint32_t)ent_attrs_int(call->attrs, "batch_dims", 0);
-    int64_t tuple = indices->dims[indices->rank - 1], tuples = ent_ops_product(indices->dims, 0, indices->rank - 1);
+    int64_t tuple = indices->dims[indices->rank - 1],
+            tuples = ent_ops_product(indices->dims, 0, indices->rank - 1);
     int64_t per_batch = ent_ops_product(indices->dims, batch, indices->rank - 1);
     int64_t row = ent_ops_product(x->dims, batch + (uint32_t)tuple, x->rank) * element_bytes(x);
     int64_t *index = ent_ops_values_i64(call, indices);
@@ -140,31 +144,34 @@ ent_code ent_ops_gather_nd(ent_ops_call *call)
 
 typedef enum scatter_mode { SCATTER_NONE, SCATTER_ADD, SCATTER_MUL, SCATTER_MAX, SCATTER_MIN } scatter_mode;
 
-static scatter_mode scatter_mode_of(ent_attrs attrs)
-{
+static scatter_mode scatter_mode_of(ent_attrs attrs) {
     static const char *const names[] = {"none", "add", "mul", "max", "min"};
     for (int i = SCATTER_ADD; i <= SCATTER_MIN; i++)
         if (ent_attrs_string_is(attrs, "reduction", "none", names[i])) return (scatter_mode)i;
     return SCATTER_NONE;
 }
 
-static void scatter_element(const ent_tensor *y, int64_t to, const ent_tensor *updates, int64_t from, scatter_mode mode)
-{
+static void scatter_element(const ent_tensor *y, int64_t to, const ent_tensor *updates, int64_t from,
+                            scatter_mode mode) {
     static const uint32_t maps[] = {ENT_MAP_COPY, ENT_MAP_ADD, ENT_MAP_MUL, ENT_MAP_MAX, ENT_MAP_MIN};
     const double none[2] = {0, 0};
     if (ent_ops_dtype_in(y->dtype, ENT_OPS_FLOATS)) {
-        double value = ent_ops_load_f64(y->data, y->dtype, to), update = ent_ops_load_f64(updates->data, y->dtype, from);
+        double value = ent_ops_load_f64(y->data, y->dtype, to),
+               update = ent_ops_load_f64(updates->data, y->dtype, from);
         ent_ops_store_f64(y->data, y->dtype, to, ent_ops_map_f64(maps[mode], none, value, update, 0));
         return;
     }
-    int64_t value = ent_ops_load_i64(y->data, y->dtype, to), update = ent_ops_load_i64(updates->data, y->dtype, from);
-    int64_t flip = y->dtype == ENT_DTYPE_U64 && mode >= SCATTER_MAX ? INT64_MIN : 0; /* keeps the order of uint64 */
-    ent_ops_store_i64(y->data, y->dtype, to, ent_ops_map_i64(maps[mode], none, value ^ flip, update ^ flip, 0) ^ flip);
+    int64_t value = ent_ops_load_i64(y->data, y->dtype, to),
+            update = ent_ops_load_i64(updates->data, y->dtype, from);
+    int64_t flip =
+        y->dtype == ENT_DTYPE_U64 && mode >= SCATTER_MAX ? INT64_MIN : 0; /* keeps the order of uint64 */
+    ent_ops_store_i64(y->data, y->dtype, to,
+                      ent_ops_map_i64(maps[mode], none, value ^ flip, update ^ flip, 0) ^ flip);
 }
 
-static ent_code scatter_check(ent_ops_call *call, int64_t *out_tuple)
-{
-    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1), *updates = ent_ops_input(call, 2);
+static ent_code scatter_check(ent_ops_call *call, int64_t *out_tuple) {
+    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1),
+                     *updates = ent_ops_input(call, 2);
     int64_t tuple = indices->rank ? indices->dims[indices->rank - 1] : 0;
     if (tuple < 1 || tuple > x->rank || updates->dtype != x->dtype ||
         updates->rank != indices->rank - 1 + x->rank - (uint32_t)tuple)
@@ -178,9 +185,9 @@ static ent_code scatter_check(ent_ops_call *call, int64_t *out_tuple)
     return fits ? ENT_OK : ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the updates' dims do not fit");
 }
 
-ent_code ent_ops_scatter_nd(ent_ops_call *call)
-{
-    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1), *updates = ent_ops_input(call, 2);
+ent_code ent_ops_scatter_nd(ent_ops_call *call) {
+    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1),
+                     *updates = ent_ops_input(call, 2);
     const ent_tensor *y = ent_ops_output(call, 0);
     if (!y) return ENT_OK;
     int64_t tuple = 0, size = element_bytes(x);
@@ -197,8 +204,10 @@ ent_code ent_ops_scatter_nd(ent_ops_call *call)
         code = tuple_row(call, x, 0, index + i * tuple, tuple, &at);
         if (code != ENT_OK) return code;
         if (mode == SCATTER_NONE && row > 0)
-            memcpy((uint8_t *)y->data + at * row * size, (const uint8_t *)updates->data + i * row * size, (size_t)(row * size));
-        for (int64_t j = 0; mode != SCATTER_NONE && j < row; j++) scatter_element(y, at * row + j, updates, i * row + j, mode);
+            memcpy((uint8_t *)y->data + at * row * size, (const uint8_t *)updates->data + i * row * size,
+                   (size_t)(row * size));
+        for (int64_t j = 0; mode != SCATTER_NONE && j < row; j++)
+            scatter_element(y, at * row + j, updates, i * row + j, mode);
     }
     return ENT_OK;
 }

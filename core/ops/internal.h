@@ -1,8 +1,9 @@
 /* What the files of core/ops share. Not for use outside this folder.
  *
- * An evaluation is one ent_ops_call. evaluate.c checks the arguments against the operator's dims rule, brings every tensor into
- * row-major order (except for operators that walk strides themselves), calls the operator's function and frees all scratch. So
- * an operator's function sees plain tensors of the right dtypes and dims, and never cleans up. */
+ * An evaluation is one ent_ops_call. evaluate.c checks the arguments against the operator's dims rule, brings
+ * every tensor into row-major order (except for operators that walk strides themselves), calls the operator's
+ * function and frees all scratch. So an operator's function sees plain tensors of the right dtypes and dims,
+ * and never cleans up. */
 #ifndef ENT_OPS_INTERNAL_H
 #define ENT_OPS_INTERNAL_H
 
@@ -33,8 +34,7 @@
 #define ENT_OPS_NUMERIC (ENT_OPS_NUMBERS | ENT_OPS_BOOL | ENT_OPS_SUB_BYTE | ENT_OPS_FLOAT8)
 #define ENT_OPS_STORED (ENT_OPS_NUMERIC | ENT_OPS_BIT(ENT_DTYPE_C64) | ENT_OPS_BIT(ENT_DTYPE_C128))
 
-static inline bool ent_ops_dtype_in(uint32_t dtype, uint32_t set)
-{
+static inline bool ent_ops_dtype_in(uint32_t dtype, uint32_t set) {
     return dtype < ENT_DTYPE_COUNT && (set >> dtype & 1u) != 0;
 }
 
@@ -93,27 +93,32 @@ int64_t *ent_ops_values_i64(ent_ops_call *call, const ent_tensor *tensor);
 void ent_ops_result_f64(const ent_tensor *output, const double *values);
 void ent_ops_result_i64(const ent_tensor *output, const int64_t *values);
 /* An input that holds a short list of integers (axes, shape, pads ...): at most `limit` values into out. */
-ent_code ent_ops_input_list(ent_ops_call *call, uint32_t index, int64_t *out, uint32_t limit, uint32_t *out_count);
+ent_code ent_ops_input_list(ent_ops_call *call, uint32_t index, int64_t *out, uint32_t limit,
+                            uint32_t *out_count);
 /* axis in [-rank, rank) to [0, rank); refuses others. */
 ent_code ent_ops_axis(ent_ops_call *call, int64_t axis, uint32_t rank, uint32_t *out_axis);
 /* Copies dtype, rank, dims. */
 void ent_ops_dims_copy(const ent_tensor *from, ent_tensor *to);
 /* Product of dims[from..to). */
 int64_t ent_ops_product(const int64_t *dims, uint32_t from, uint32_t to);
-/* A dtype-valued attribute (Cast's `to`, output_dtype ...): an ent_dtype number, see ent_ops.def. `missing` when absent or 0; NONE
- * for a number unknown here. */
+/* A dtype-valued attribute (Cast's `to`, output_dtype ...): an ent_dtype number, see ent_ops.def. `missing`
+ * when absent or 0; NONE for a number unknown here. */
 uint32_t ent_ops_attr_dtype(ent_attrs attrs, const char *name, uint32_t missing);
 
 /* access.c: runs of elements; offset and stride in physical elements */
-void ent_ops_load_run_f64(const void *data, uint32_t dtype, int64_t offset, int64_t stride, int64_t count, double *out);
-void ent_ops_store_run_f64(void *data, uint32_t dtype, int64_t offset, int64_t stride, int64_t count, const double *in);
-void ent_ops_load_run_i64(const void *data, uint32_t dtype, int64_t offset, int64_t stride, int64_t count, int64_t *out);
-void ent_ops_store_run_i64(void *data, uint32_t dtype, int64_t offset, int64_t stride, int64_t count, const int64_t *in);
+void ent_ops_load_run_f64(const void *data, uint32_t dtype, int64_t offset, int64_t stride, int64_t count,
+                          double *out);
+void ent_ops_store_run_f64(void *data, uint32_t dtype, int64_t offset, int64_t stride, int64_t count,
+                           const double *in);
+void ent_ops_load_run_i64(const void *data, uint32_t dtype, int64_t offset, int64_t stride, int64_t count,
+                          int64_t *out);
+void ent_ops_store_run_i64(void *data, uint32_t dtype, int64_t offset, int64_t stride, int64_t count,
+                           const int64_t *in);
 /* The bits of one element, as the low bits of the result; at most 8 bytes wide. */
 uint64_t ent_ops_code_load(const void *data, uint32_t dtype, int64_t index);
 void ent_ops_code_store(void *data, uint32_t dtype, int64_t index, uint64_t code);
-/* Bits of the float format nearest to value, ties to even. saturate: beyond the largest finite value gives that value instead of
- * infinity or NaN (only for 8-bit and narrower formats). */
+/* Bits of the float format nearest to value, ties to even. saturate: beyond the largest finite value gives
+ * that value instead of infinity or NaN (only for 8-bit and narrower formats). */
 uint32_t ent_ops_float_encode(uint32_t dtype, double value, bool saturate);
 /* F8E8M0 by rounding mode 'u' (up), 'd' (down), 'n' (nearest, ties up). */
 uint32_t ent_ops_e8m0_encode(double value, bool saturate, char mode);
@@ -127,7 +132,8 @@ int64_t ent_ops_offset(const ent_tensor *tensor, const int64_t *index);
 #define ENT_OPS_MAX_OPERANDS 8
 /* One innermost run: operand i starts at element offset[i] and advances by stride[i]. */
 typedef void (*ent_ops_run)(void *context, const int64_t *offset, const int64_t *stride, int64_t count);
-/* Calls run until every element of `dims` (the first operand's) was visited. Operands broadcast to them, numpy style. */
+/* Calls run until every element of `dims` (the first operand's) was visited. Operands broadcast to them,
+ * numpy style. */
 void ent_ops_walk(const ent_tensor *const *operands, uint32_t operand_count, ent_ops_run run, void *context);
 
 /* copy.c: n-dimensional copy; strides in elements of size_bytes (1, 2, 4, 8 or 16) */
@@ -138,17 +144,19 @@ typedef struct ent_ops_copy_axis {
 } ent_ops_copy_axis;
 #define ENT_OPS_COPY_AXES 24
 /* axes is used up. Source strides may be 0 or negative. */
-void ent_ops_copy(const void *from, void *to, int64_t size_bytes, ent_ops_copy_axis *axes, uint32_t axis_count);
+void ent_ops_copy(const void *from, void *to, int64_t size_bytes, ent_ops_copy_axis *axes,
+                  uint32_t axis_count);
 
-/* gemm.c: c += a b on doubles. a's and b's element (i, j) lies at i * row + j * column; c is m x n with rows c_row apart. */
+/* gemm.c: c += a b on doubles. a's and b's element (i, j) lies at i * row + j * column; c is m x n with rows
+ * c_row apart. */
 typedef struct ent_ops_matrix {
     const double *data;
     int64_t row, column;
 } ent_ops_matrix;
 /* NULL with the error set. One workspace serves any number of products, one at a time. */
 double *ent_ops_gemm_workspace(ent_ops_call *call);
-void ent_ops_gemm(double *workspace, int64_t m, int64_t n, int64_t k, ent_ops_matrix a, ent_ops_matrix b, double *c,
-                  int64_t c_row);
+void ent_ops_gemm(double *workspace, int64_t m, int64_t n, int64_t k, ent_ops_matrix a, ent_ops_matrix b,
+                  double *c, int64_t c_row);
 
 /* window.c: geometry of Conv, ConvTranspose and the pools */
 #define ENT_OPS_MAX_SPATIAL 6
@@ -160,8 +168,8 @@ typedef struct ent_ops_window {
     int64_t kernel_count, in_count, out_count; /* products */
 } ent_ops_window;
 /* x is N x C x spatial. kernel: the weights' spatial extents, or NULL to take kernel_shape. */
-ent_code ent_ops_window_resolve(ent_ops_call *call, const ent_tensor *x, const int64_t *kernel, bool transposed,
-                                ent_ops_window *out);
+ent_code ent_ops_window_resolve(ent_ops_call *call, const ent_tensor *x, const int64_t *kernel,
+                                bool transposed, ent_ops_window *out);
 
 /* Operators' functions and dims rules, bound in evaluate.c */
 #define ENT_OPS_DECLARE(name) ent_code name(ent_ops_call *call)

@@ -8,11 +8,11 @@ typedef struct product {
     int64_t m, n, k;
     bool a_vector, b_vector;
     uint32_t batch_rank;
-    int64_t batch[ENT_MAX_RANK], a_stride[ENT_MAX_RANK], b_stride[ENT_MAX_RANK]; /* strides in elements, 0 = broadcast */
+    int64_t batch[ENT_MAX_RANK], a_stride[ENT_MAX_RANK],
+        b_stride[ENT_MAX_RANK]; /* strides in elements, 0 = broadcast */
 } product;
 
-static void batch_strides(const ent_tensor *tensor, uint32_t batch_rank, int64_t *out)
-{
+static void batch_strides(const ent_tensor *tensor, uint32_t batch_rank, int64_t *out) {
     int64_t stride = tensor->rank < 2 ? 0 : tensor->dims[tensor->rank - 1] * tensor->dims[tensor->rank - 2];
     uint32_t own = tensor->rank < 2 ? 0 : tensor->rank - 2;
     for (uint32_t i = 0; i < batch_rank; i++) out[i] = 0;
@@ -22,26 +22,26 @@ static void batch_strides(const ent_tensor *tensor, uint32_t batch_rank, int64_t
     }
 }
 
-static ent_code product_resolve(ent_ops_call *call, product *out)
-{
+static ent_code product_resolve(ent_ops_call *call, product *out) {
     const ent_tensor *a = ent_ops_input(call, 0), *b = ent_ops_input(call, 1);
-    if (a->rank == 0 || b->rank == 0) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "an input is a scalar");
+    if (a->rank == 0 || b->rank == 0)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "an input is a scalar");
     *out = (product){.a_vector = a->rank == 1, .b_vector = b->rank == 1};
     out->m = out->a_vector ? 1 : a->dims[a->rank - 2];
     out->k = a->dims[a->rank - 1];
     out->n = out->b_vector ? 1 : b->dims[b->rank - 1];
     int64_t b_rows = out->b_vector ? b->dims[0] : b->dims[b->rank - 2];
     if (out->k != b_rows)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "A has %lld columns, B has %lld rows", (long long)out->k,
-                              (long long)b_rows);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "A has %lld columns, B has %lld rows",
+                              (long long)out->k, (long long)b_rows);
     uint32_t a_batch = out->a_vector ? 0 : a->rank - 2, b_batch = out->b_vector ? 0 : b->rank - 2;
     out->batch_rank = a_batch > b_batch ? a_batch : b_batch;
     for (uint32_t i = 0; i < out->batch_rank; i++) {
         int64_t x = i + a_batch < out->batch_rank ? 1 : a->dims[i + a_batch - out->batch_rank];
         int64_t y = i + b_batch < out->batch_rank ? 1 : b->dims[i + b_batch - out->batch_rank];
         if (x != y && x != 1 && y != 1)
-            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "batch extents %lld and %lld do not broadcast",
-                                  (long long)x, (long long)y);
+            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                                  "batch extents %lld and %lld do not broadcast", (long long)x, (long long)y);
         out->batch[i] = x == 1 ? y : x;
     }
     batch_strides(a, out->batch_rank, out->a_stride);
@@ -49,8 +49,7 @@ static ent_code product_resolve(ent_ops_call *call, product *out)
     return ENT_OK;
 }
 
-ent_code ent_ops_dims_matmul(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_matmul(ent_ops_call *call, ent_tensor *outputs) {
     product p;
     ent_code code = product_resolve(call, &p);
     if (code != ENT_OK) return code;
@@ -64,13 +63,12 @@ ent_code ent_ops_dims_matmul(ent_ops_call *call, ent_tensor *outputs)
 
 /* Sums wrap. */
 static void multiply_i64(int64_t m, int64_t n, int64_t k, const int64_t *a, int64_t a_row, int64_t a_column,
-                         const int64_t *b, int64_t b_row, int64_t b_column, int64_t *c)
-{
+                         const int64_t *b, int64_t b_row, int64_t b_column, int64_t *c) {
     for (int64_t i = 0; i < m; i++)
         for (int64_t p = 0; p < k; p++)
             for (int64_t j = 0; j < n; j++)
                 c[i * n + j] = (int64_t)((uint64_t)c[i * n + j] + (uint64_t)a[i * a_row + p * a_column] *
-                                                                     (uint64_t)b[p * b_row + j * b_column]);
+                                                                      (uint64_t)b[p * b_row + j * b_column]);
 }
 
 typedef struct product_data {
@@ -80,15 +78,15 @@ typedef struct product_data {
     int64_t *c_i64;
 } product_data;
 
-static void multiply_batches(const product *p, const product_data *d)
-{
+static void multiply_batches(const product *p, const product_data *d) {
     int64_t index[ENT_MAX_RANK] = {0}, a = 0, b = 0, c = 0;
     if (ent_ops_product(p->batch, 0, p->batch_rank) == 0) return;
     for (;;) {
         if (d->c_f64)
             ent_ops_gemm(d->workspace, p->m, p->n, p->k, (ent_ops_matrix){d->a_f64 + a, p->k, 1},
                          (ent_ops_matrix){d->b_f64 + b, p->n, 1}, d->c_f64 + c, p->n);
-        else multiply_i64(p->m, p->n, p->k, d->a_i64 + a, p->k, 1, d->b_i64 + b, p->n, 1, d->c_i64 + c);
+        else
+            multiply_i64(p->m, p->n, p->k, d->a_i64 + a, p->k, 1, d->b_i64 + b, p->n, 1, d->c_i64 + c);
         c += p->m * p->n;
         uint32_t axis = p->batch_rank;
         while (axis-- > 0) {
@@ -104,10 +102,10 @@ static void multiply_batches(const product *p, const product_data *d)
 }
 
 /* Values of A, B and a zeroed C, as doubles for floats, else as int64. */
-static ent_code product_load(ent_ops_call *call, int64_t count, product_data *out)
-{
+static ent_code product_load(ent_ops_call *call, int64_t count, product_data *out) {
     const ent_tensor *a = ent_ops_input(call, 0), *b = ent_ops_input(call, 1);
-    if (a->dtype != b->dtype) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "A and B have different dtypes");
+    if (a->dtype != b->dtype)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "A and B have different dtypes");
     void *c = ent_ops_scratch(call, count, 8);
     if (!c) return ENT_CODE_OUT_OF_MEMORY;
     memset(c, 0, (size_t)count * 8);
@@ -125,8 +123,7 @@ static ent_code product_load(ent_ops_call *call, int64_t count, product_data *ou
     return out->a_i64 && out->b_i64 ? ENT_OK : ENT_CODE_OUT_OF_MEMORY;
 }
 
-ent_code ent_ops_matmul(ent_ops_call *call)
-{
+ent_code ent_ops_matmul(ent_ops_call *call) {
     ent_tensor *output = ent_ops_output(call, 0);
     if (!output) return ENT_OK;
     product p;
@@ -135,16 +132,19 @@ ent_code ent_ops_matmul(ent_ops_call *call)
     if (code == ENT_OK) code = product_load(call, ent_ops_element_count(output), &d);
     if (code != ENT_OK) return code;
     multiply_batches(&p, &d);
-    if (d.c_f64) ent_ops_result_f64(output, d.c_f64);
-    else ent_ops_result_i64(output, d.c_i64);
+    if (d.c_f64)
+        ent_ops_result_f64(output, d.c_f64);
+    else
+        ent_ops_result_i64(output, d.c_i64);
     return ENT_OK;
 }
 
-ent_code ent_ops_dims_gemm(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_gemm(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *a = ent_ops_input(call, 0), *b = ent_ops_input(call, 1), *c = ent_ops_input(call, 2);
-    if (a->rank != 2 || b->rank != 2) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "A and B must be matrices");
-    bool trans_a = ent_attrs_int(call->attrs, "transA", 0) != 0, trans_b = ent_attrs_int(call->attrs, "transB", 0) != 0;
+    if (a->rank != 2 || b->rank != 2)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "A and B must be matrices");
+    bool trans_a = ent_attrs_int(call->attrs, "transA", 0) != 0,
+         trans_b = ent_attrs_int(call->attrs, "transB", 0) != 0;
     if (a->dims[!trans_a] != b->dims[trans_b])
         return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "A has %lld columns, B has %lld rows",
                               (long long)a->dims[!trans_a], (long long)b->dims[trans_b]);
@@ -162,8 +162,7 @@ ent_code ent_ops_dims_gemm(ent_ops_call *call, ent_tensor *outputs)
 }
 
 /* y = alpha * product + beta * C, C broadcast. */
-static void gemm_finish(ent_ops_call *call, const ent_tensor *output, const product_data *d)
-{
+static void gemm_finish(ent_ops_call *call, const ent_tensor *output, const product_data *d) {
     const ent_tensor *c = ent_ops_input(call, 2);
     double alpha = ent_attrs_float(call->attrs, "alpha", 1), beta = ent_attrs_float(call->attrs, "beta", 1);
     int64_t rows = output->dims[0], columns = output->dims[1];
@@ -184,24 +183,27 @@ static void gemm_finish(ent_ops_call *call, const ent_tensor *output, const prod
     }
 }
 
-ent_code ent_ops_matrix_gemm(ent_ops_call *call)
-{
+ent_code ent_ops_matrix_gemm(ent_ops_call *call) {
     ent_tensor *output = ent_ops_output(call, 0);
     if (!output) return ENT_OK;
     product_data d;
     ent_code code = product_load(call, ent_ops_element_count(output), &d);
     if (code != ENT_OK) return code;
     const ent_tensor *a = ent_ops_input(call, 0), *b = ent_ops_input(call, 1);
-    bool trans_a = ent_attrs_int(call->attrs, "transA", 0) != 0, trans_b = ent_attrs_int(call->attrs, "transB", 0) != 0;
+    bool trans_a = ent_attrs_int(call->attrs, "transA", 0) != 0,
+         trans_b = ent_attrs_int(call->attrs, "transB", 0) != 0;
     int64_t a_row = trans_a ? 1 : a->dims[1], a_column = trans_a ? a->dims[1] : 1;
     int64_t b_row = trans_b ? 1 : b->dims[1], b_column = trans_b ? b->dims[1] : 1;
     int64_t m = output->dims[0], n = output->dims[1], k = a->dims[!trans_a];
     if (d.c_f64)
         ent_ops_gemm(d.workspace, m, n, k, (ent_ops_matrix){d.a_f64, a_row, a_column},
                      (ent_ops_matrix){d.b_f64, b_row, b_column}, d.c_f64, n);
-    else multiply_i64(m, n, k, d.a_i64, a_row, a_column, d.b_i64, b_row, b_column, d.c_i64);
+    else
+        multiply_i64(m, n, k, d.a_i64, a_row, a_column, d.b_i64, b_row, b_column, d.c_i64);
     gemm_finish(call, output, &d);
-    if (d.c_f64) ent_ops_result_f64(output, d.c_f64);
-    else ent_ops_result_i64(output, d.c_i64);
+    if (d.c_f64)
+        ent_ops_result_f64(output, d.c_f64);
+    else
+        ent_ops_result_i64(output, d.c_i64);
     return ENT_OK;
 }

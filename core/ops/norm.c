@@ -4,22 +4,20 @@
 #include <math.h>
 #include <string.h>
 
-static ent_code check_per_channel(ent_ops_call *call, uint32_t index, int64_t channels)
-{
+static ent_code check_per_channel(ent_ops_call *call, uint32_t index, int64_t channels) {
     const ent_tensor *tensor = ent_ops_input(call, index);
     if (tensor->rank != 1 || tensor->dims[0] != channels)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "input %u must have %lld values", index, (long long)channels);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "input %u must have %lld values", index,
+                              (long long)channels);
     return ENT_OK;
 }
 
-static double value_at(const ent_ops_call *call, uint32_t index, int64_t i)
-{
+static double value_at(const ent_ops_call *call, uint32_t index, int64_t i) {
     const ent_tensor *tensor = ent_ops_input(call, index);
     return ent_ops_load_f64(tensor->data, tensor->dtype, i);
 }
 
-ent_code ent_ops_batch_normalization(ent_ops_call *call)
-{
+ent_code ent_ops_batch_normalization(ent_ops_call *call) {
     const ent_tensor *x = ent_ops_input(call, 0), *output = ent_ops_output(call, 0);
     if (!output) return ENT_OK;
     if (ent_attrs_int(call->attrs, "training_mode", 0) != 0)
@@ -34,17 +32,18 @@ ent_code ent_ops_batch_normalization(ent_ops_call *call)
     if (!values) return ENT_CODE_OUT_OF_MEMORY;
     for (int64_t i = 0; i < batch * channels; i++) {
         int64_t c = i % channels;
-        double factor = value_at(call, 1, c) / sqrt(value_at(call, 4, c) + epsilon), mean = value_at(call, 3, c);
+        double factor = value_at(call, 1, c) / sqrt(value_at(call, 4, c) + epsilon),
+               mean = value_at(call, 3, c);
         double shift = value_at(call, 2, c);
-        for (int64_t j = 0; j < plane; j++) values[i * plane + j] = (values[i * plane + j] - mean) * factor + shift;
+        for (int64_t j = 0; j < plane; j++)
+            values[i * plane + j] = (values[i * plane + j] - mean) * factor + shift;
     }
     ent_ops_result_f64(output, values);
     return ENT_OK;
 }
 
 /* In place; mean and 1 / sqrt(variance + epsilon) come back. */
-static void normalize(double *x, int64_t count, double epsilon, double *out_mean, double *out_factor)
-{
+static void normalize(double *x, int64_t count, double epsilon, double *out_mean, double *out_factor) {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < count; i++) sum += x[i];
     double mean = sum / (double)count;
@@ -55,11 +54,11 @@ static void normalize(double *x, int64_t count, double epsilon, double *out_mean
     *out_factor = factor;
 }
 
-ent_code ent_ops_instance_normalization(ent_ops_call *call)
-{
+ent_code ent_ops_instance_normalization(ent_ops_call *call) {
     const ent_tensor *x = ent_ops_input(call, 0), *output = ent_ops_output(call, 0);
     if (!output) return ENT_OK;
-    if (x->rank < 2) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the input has rank %u, below 2", x->rank);
+    if (x->rank < 2)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the input has rank %u, below 2", x->rank);
     ent_code code = check_per_channel(call, 1, x->dims[1]);
     if (code == ENT_OK) code = check_per_channel(call, 2, x->dims[1]);
     if (code != ENT_OK) return code;
@@ -67,7 +66,8 @@ ent_code ent_ops_instance_normalization(ent_ops_call *call)
     if (!values) return ENT_CODE_OUT_OF_MEMORY;
     int64_t plane = ent_ops_product(x->dims, 2, x->rank);
     for (int64_t i = 0; i < x->dims[0] * x->dims[1]; i++) {
-        double mean, factor, scale = value_at(call, 1, i % x->dims[1]), shift = value_at(call, 2, i % x->dims[1]);
+        double mean, factor, scale = value_at(call, 1, i % x->dims[1]),
+                             shift = value_at(call, 2, i % x->dims[1]);
         normalize(values + i * plane, plane, ent_attrs_float(call->attrs, "epsilon", 1e-5), &mean, &factor);
         for (int64_t j = 0; j < plane; j++) values[i * plane + j] = values[i * plane + j] * scale + shift;
     }
@@ -75,8 +75,7 @@ ent_code ent_ops_instance_normalization(ent_ops_call *call)
     return ENT_OK;
 }
 
-ent_code ent_ops_dims_layer_normalization(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_layer_normalization(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *x = ent_ops_input(call, 0);
     uint32_t axis;
     ent_code code = ent_ops_axis(call, ent_attrs_int(call->attrs, "axis", -1), x->rank, &axis);
@@ -92,7 +91,8 @@ ent_code ent_ops_dims_layer_normalization(ent_ops_call *call, ent_tensor *output
         if (tensor) code = ent_ops_dims_merge(call, tensor->dims, tensor->rank, &merged);
         for (uint32_t j = 0; tensor && code == ENT_OK && j < merged.rank; j++)
             if (merged.rank != x->rank || merged.dims[j] != x->dims[j])
-                return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "input %u does not broadcast to input 0", i);
+                return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                                      "input %u does not broadcast to input 0", i);
     }
     return code;
 }
@@ -103,8 +103,7 @@ typedef struct affine {
     bool adds;
 } affine;
 
-static void affine_run(void *context, const int64_t *offset, const int64_t *stride, int64_t count)
-{
+static void affine_run(void *context, const int64_t *offset, const int64_t *stride, int64_t count) {
     const affine *a = context;
     for (int64_t i = 0; i < count; i++) {
         double value = ent_ops_load_f64(a->operand->data, a->operand->dtype, offset[1] + i * stride[1]);
@@ -113,17 +112,18 @@ static void affine_run(void *context, const int64_t *offset, const int64_t *stri
     }
 }
 
-ent_code ent_ops_layer_normalization(ent_ops_call *call)
-{
+ent_code ent_ops_layer_normalization(ent_ops_call *call) {
     const ent_tensor *x = ent_ops_input(call, 0);
     uint32_t axis = 0;
     ent_ops_axis(call, ent_attrs_int(call->attrs, "axis", -1), x->rank, &axis);
     int64_t rows = ent_ops_product(x->dims, 0, axis), count = ent_ops_product(x->dims, axis, x->rank);
     double *values = ent_ops_values_f64(call, x);
-    double *means = ent_ops_scratch(call, rows, sizeof(double)), *factors = ent_ops_scratch(call, rows, sizeof(double));
+    double *means = ent_ops_scratch(call, rows, sizeof(double)),
+           *factors = ent_ops_scratch(call, rows, sizeof(double));
     if (!values || !means || !factors) return ENT_CODE_OUT_OF_MEMORY;
     for (int64_t i = 0; i < rows; i++)
-        normalize(values + i * count, count, ent_attrs_float(call->attrs, "epsilon", 1e-5), &means[i], &factors[i]);
+        normalize(values + i * count, count, ent_attrs_float(call->attrs, "epsilon", 1e-5), &means[i],
+                  &factors[i]);
     for (uint32_t i = 1; i < 3; i++) {
         affine a = {values, ent_ops_input(call, i), i == 2};
         const ent_tensor *operands[2] = {x, a.operand};

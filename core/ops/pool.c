@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-ent_code ent_ops_dims_pool(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_pool(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *x = ent_ops_input(call, 0);
     ent_ops_window w;
     ent_code code = ent_ops_window_resolve(call, x, NULL, false, &w);
@@ -25,8 +24,7 @@ typedef struct box {
     int64_t inside_count;
 } box;
 
-static box box_at(const ent_ops_window *w, const int64_t *position)
-{
+static box box_at(const ent_ops_window *w, const int64_t *position) {
     box b = {.padded_count = 1, .inside_count = 1};
     for (uint32_t i = 0; i < w->rank; i++) {
         int64_t start = position[i] * w->stride[i] - w->pad_begin[i], step = w->dilation[i];
@@ -48,8 +46,7 @@ typedef struct pooled {
     int64_t best_index; /* flat in the plane, -1: none */
 } pooled;
 
-static pooled pool_box(const ent_ops_window *w, const double *plane, const box *b)
-{
+static pooled pool_box(const ent_ops_window *w, const double *plane, const box *b) {
     pooled p = {0, -INFINITY, -1};
     if (b->inside_count == 0) return p;
     int64_t tap[ENT_OPS_MAX_SPATIAL] = {0};
@@ -60,7 +57,8 @@ static pooled pool_box(const ent_ops_window *w, const double *plane, const box *
         for (int64_t j = 0; j < b->count[last]; j++, at += w->dilation[last]) {
             double value = plane[at];
             p.sum += value;
-            if (p.best_index < 0 || value > p.best || (isnan(value) && !isnan(p.best))) p.best = value, p.best_index = at;
+            if (p.best_index < 0 || value > p.best || (isnan(value) && !isnan(p.best)))
+                p.best = value, p.best_index = at;
         }
         uint32_t axis = last;
         while (axis-- > 0) {
@@ -72,8 +70,7 @@ static pooled pool_box(const ent_ops_window *w, const double *plane, const box *
 }
 
 /* Row-major place of a plane's element counted in column-major order. */
-static int64_t column_major(const ent_ops_window *w, int64_t flat)
-{
+static int64_t column_major(const ent_ops_window *w, int64_t flat) {
     int64_t coordinate[ENT_OPS_MAX_SPATIAL], result = 0;
     for (uint32_t i = w->rank; i-- > 0;) {
         coordinate[i] = flat % w->in[i];
@@ -94,8 +91,7 @@ typedef struct pooling {
     double nothing; /* a maximum over no element */
 } pooling;
 
-static void pool_planes(const pooling *p)
-{
+static void pool_planes(const pooling *p) {
     const ent_ops_window *w = &p->window;
     for (int64_t i = 0; i < w->out_count; i++) {
         int64_t position[ENT_OPS_MAX_SPATIAL], rest = i;
@@ -103,9 +99,12 @@ static void pool_planes(const pooling *p)
         box b = box_at(w, position);
         for (int64_t plane = 0; plane < p->planes; plane++) {
             pooled result = pool_box(w, p->x + plane * w->in_count, &b);
-            int64_t to = plane * w->out_count + i, divisor = p->include_padding ? b.padded_count : b.inside_count;
-            if (p->average) p->values[to] = divisor > 0 ? result.sum / (double)divisor : 0;
-            else p->values[to] = result.best_index < 0 ? p->nothing : result.best;
+            int64_t to = plane * w->out_count + i,
+                    divisor = p->include_padding ? b.padded_count : b.inside_count;
+            if (p->average)
+                p->values[to] = divisor > 0 ? result.sum / (double)divisor : 0;
+            else
+                p->values[to] = result.best_index < 0 ? p->nothing : result.best;
             if (!p->indices) continue;
             int64_t at = p->column_major ? column_major(w, result.best_index) : result.best_index;
             p->indices[to] = plane * w->in_count + at;
@@ -113,8 +112,7 @@ static void pool_planes(const pooling *p)
     }
 }
 
-static ent_code pool(ent_ops_call *call, bool average)
-{
+static ent_code pool(ent_ops_call *call, bool average) {
     ent_tensor *output = ent_ops_output(call, 0), *indices = ent_ops_output(call, 1);
     const ent_tensor *x = ent_ops_input(call, 0);
     pooling p = {.planes = x->dims[0] * x->dims[1], .average = average};
@@ -134,27 +132,24 @@ static ent_code pool(ent_ops_call *call, bool average)
     return ENT_OK;
 }
 
-ent_code ent_ops_max_pool(ent_ops_call *call)
-{
+ent_code ent_ops_max_pool(ent_ops_call *call) {
     return pool(call, false);
 }
 
-ent_code ent_ops_average_pool(ent_ops_call *call)
-{
+ent_code ent_ops_average_pool(ent_ops_call *call) {
     return pool(call, true);
 }
 
-ent_code ent_ops_dims_global_pool(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_global_pool(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *x = ent_ops_input(call, 0);
-    if (x->rank < 2) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the input has rank %u, below 2", x->rank);
+    if (x->rank < 2)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the input has rank %u, below 2", x->rank);
     ent_ops_dims_copy(x, &outputs[0]);
     for (uint32_t i = 2; i < x->rank; i++) outputs[0].dims[i] = 1;
     return ENT_OK;
 }
 
-ent_code ent_ops_global_pool(ent_ops_call *call)
-{
+ent_code ent_ops_global_pool(ent_ops_call *call) {
     ent_tensor *output = ent_ops_output(call, 0);
     const ent_tensor *x = ent_ops_input(call, 0);
     if (!output) return ENT_OK;

@@ -1,4 +1,5 @@
-/* QuantizeLinear and DequantizeLinear: one scale for all, one per index of an axis, or one per block along an axis. */
+/* QuantizeLinear and DequantizeLinear: one scale for all, one per index of an axis, or one per block along an
+ * axis. */
 #include "core/ops/internal.h"
 
 #include <math.h>
@@ -11,10 +12,12 @@ typedef struct scaling {
     bool saturate, half_precision;
 } scaling;
 
-static ent_code scaling_resolve(ent_ops_call *call, scaling *s)
-{
-    *s = (scaling){.x = ent_ops_input(call, 0), .y = ent_ops_output(call, 0), .scale = ent_ops_input(call, 1),
-                   .zero_point = ent_ops_input(call, 2), .saturate = ent_attrs_int(call->attrs, "saturate", 1) != 0};
+static ent_code scaling_resolve(ent_ops_call *call, scaling *s) {
+    *s = (scaling){.x = ent_ops_input(call, 0),
+                   .y = ent_ops_output(call, 0),
+                   .scale = ent_ops_input(call, 1),
+                   .zero_point = ent_ops_input(call, 2),
+                   .saturate = ent_attrs_int(call->attrs, "saturate", 1) != 0};
     const ent_tensor *x = s->x, *scale = s->scale, *zero = s->zero_point;
     bool alike = !zero || zero->rank == scale->rank;
     for (uint32_t i = 0; zero && alike && i < zero->rank; i++) alike = zero->dims[i] == scale->dims[i];
@@ -30,20 +33,20 @@ static ent_code scaling_resolve(ent_ops_call *call, scaling *s)
     s->block = 1;
     if (scale->rank == 1 && block == 0) {
         if (scale->dims[0] == extent) return ENT_OK;
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%lld scales for extent %lld", (long long)scale->dims[0],
-                              (long long)extent);
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%lld scales for extent %lld",
+                              (long long)scale->dims[0], (long long)extent);
     }
     s->block = block;
     bool fits = block > 0 && scale->rank == x->rank;
     for (uint32_t i = 0; fits && i < x->rank; i++)
         fits = scale->dims[i] == (i == s->axis ? (extent - 1) / block + (extent > 0) : x->dims[i]);
-    return fits ? ENT_OK : ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the scale's dims do not fit blocks of %lld",
-                                          (long long)block);
+    return fits ? ENT_OK
+                : ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                                 "the scale's dims do not fit blocks of %lld", (long long)block);
 }
 
 /* The value of the scale or the zero point that goes with an element of x. */
-static double shared_value(const scaling *s, const ent_tensor *tensor, const int64_t *index)
-{
+static double shared_value(const scaling *s, const ent_tensor *tensor, const int64_t *index) {
     int64_t own[ENT_MAX_RANK] = {0};
     for (uint32_t i = 0; s->block > 0 && i < tensor->rank; i++) {
         uint32_t axis = tensor->rank == 1 ? s->axis : i;
@@ -52,23 +55,21 @@ static double shared_value(const scaling *s, const ent_tensor *tensor, const int
     return ent_ops_load_f64(tensor->data, tensor->dtype, ent_ops_offset(tensor, own));
 }
 
-static double zero_point(const scaling *s, const int64_t *index)
-{
+static double zero_point(const scaling *s, const int64_t *index) {
     return s->zero_point ? shared_value(s, s->zero_point, index) : 0;
 }
 
-static void bounds_of(uint32_t dtype, double *out_low, double *out_high)
-{
+static void bounds_of(uint32_t dtype, double *out_low, double *out_high) {
     double span = ldexp(1, (int)ent_dtype_bits((ent_dtype)dtype));
-    bool is_signed = dtype == ENT_DTYPE_I8 || dtype == ENT_DTYPE_I16 || dtype == ENT_DTYPE_I32 || dtype == ENT_DTYPE_I4 ||
-                     dtype == ENT_DTYPE_I2;
+    bool is_signed = dtype == ENT_DTYPE_I8 || dtype == ENT_DTYPE_I16 || dtype == ENT_DTYPE_I32 ||
+                     dtype == ENT_DTYPE_I4 || dtype == ENT_DTYPE_I2;
     *out_low = is_signed ? -span / 2 : 0;
     *out_high = is_signed ? span / 2 - 1 : span - 1;
 }
 
-/* The quotient is rounded in the precision of its operands before it is rounded to an integer: ties fall as they do in f32. */
-static double quotient(const scaling *s, double x, double scale)
-{
+/* The quotient is rounded in the precision of its operands before it is rounded to an integer: ties fall as
+ * they do in f32. */
+static double quotient(const scaling *s, double x, double scale) {
     if (s->x->dtype == ENT_DTYPE_F64) return x / scale;
     double exact = (double)(float)(x / scale);
     if (!s->half_precision) return exact;
@@ -77,8 +78,7 @@ static double quotient(const scaling *s, double x, double scale)
     return ent_ops_load_f64(&half, ENT_DTYPE_F16, 0);
 }
 
-static void quantize_element(const scaling *s, const int64_t *index, double low, double high)
-{
+static void quantize_element(const scaling *s, const int64_t *index, double low, double high) {
     double x = ent_ops_load_f64(s->x->data, s->x->dtype, ent_ops_offset(s->x, index));
     double scale = shared_value(s, s->scale, index);
     double q = quotient(s, x, scale);
@@ -92,22 +92,23 @@ static void quantize_element(const scaling *s, const int64_t *index, double low,
     ent_ops_store_f64(s->y->data, s->y->dtype, to, isnan(q) ? 0 : q < low ? low : q > high ? high : q);
 }
 
-static void dequantize_element(const scaling *s, const int64_t *index)
-{
+static void dequantize_element(const scaling *s, const int64_t *index) {
     double x = ent_ops_load_f64(s->x->data, s->x->dtype, ent_ops_offset(s->x, index));
     double scale = shared_value(s, s->scale, index);
-    ent_ops_store_f64(s->y->data, s->y->dtype, ent_ops_offset(s->y, index), (x - zero_point(s, index)) * scale);
+    ent_ops_store_f64(s->y->data, s->y->dtype, ent_ops_offset(s->y, index),
+                      (x - zero_point(s, index)) * scale);
 }
 
-static void each_element(const scaling *s, bool quantizes)
-{
+static void each_element(const scaling *s, bool quantizes) {
     int64_t index[ENT_MAX_RANK] = {0};
     double low = 0, high = 0;
     bounds_of(s->y->dtype, &low, &high);
     if (ent_ops_element_count(s->x) == 0) return;
     for (;;) {
-        if (quantizes) quantize_element(s, index, low, high);
-        else dequantize_element(s, index);
+        if (quantizes)
+            quantize_element(s, index, low, high);
+        else
+            dequantize_element(s, index);
         uint32_t axis = s->x->rank;
         while (axis-- > 0) {
             if (++index[axis] < s->x->dims[axis]) break;
@@ -117,22 +118,21 @@ static void each_element(const scaling *s, bool quantizes)
     }
 }
 
-ent_code ent_ops_dims_quantize(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_quantize(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *zero = ent_ops_input(call, 2);
     ent_ops_dims_copy(ent_ops_input(call, 0), &outputs[0]);
     uint32_t missing = zero ? zero->dtype : ENT_DTYPE_U8;
     outputs[0].dtype = ent_ops_attr_dtype(call->attrs, "output_dtype", missing);
-    const uint32_t allowed = ENT_OPS_SUB_BYTE | ENT_OPS_FLOAT8 | ENT_OPS_BIT(ENT_DTYPE_I8) | ENT_OPS_BIT(ENT_DTYPE_U8) |
-                             ENT_OPS_BIT(ENT_DTYPE_I16) | ENT_OPS_BIT(ENT_DTYPE_U16);
+    const uint32_t allowed = ENT_OPS_SUB_BYTE | ENT_OPS_FLOAT8 | ENT_OPS_BIT(ENT_DTYPE_I8) |
+                             ENT_OPS_BIT(ENT_DTYPE_U8) | ENT_OPS_BIT(ENT_DTYPE_I16) |
+                             ENT_OPS_BIT(ENT_DTYPE_U16);
     if (!ent_ops_dtype_in(outputs[0].dtype, allowed) || (zero && zero->dtype != outputs[0].dtype))
         return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "cannot quantize to %s",
                               ent_dtype_name((ent_dtype)outputs[0].dtype));
     return ENT_OK;
 }
 
-ent_code ent_ops_quantize(ent_ops_call *call)
-{
+ent_code ent_ops_quantize(ent_ops_call *call) {
     scaling s;
     ent_code code = scaling_resolve(call, &s);
     s.half_precision = ent_ops_attr_dtype(call->attrs, "precision", ENT_DTYPE_F32) == ENT_DTYPE_F16;
@@ -140,8 +140,7 @@ ent_code ent_ops_quantize(ent_ops_call *call)
     return code;
 }
 
-ent_code ent_ops_dims_dequantize(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_dequantize(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *scale = ent_ops_input(call, 1), *zero = ent_ops_input(call, 2);
     ent_ops_dims_copy(ent_ops_input(call, 0), &outputs[0]);
     outputs[0].dtype = ent_ops_attr_dtype(call->attrs, "output_dtype", scale->dtype);
@@ -149,12 +148,12 @@ ent_code ent_ops_dims_dequantize(ent_ops_call *call, ent_tensor *outputs)
         return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "cannot dequantize to %s",
                               ent_dtype_name((ent_dtype)outputs[0].dtype));
     if (zero && zero->dtype != ent_ops_input(call, 0)->dtype)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the zero point has another dtype than the input");
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                              "the zero point has another dtype than the input");
     return ENT_OK;
 }
 
-ent_code ent_ops_dequantize(ent_ops_call *call)
-{
+ent_code ent_ops_dequantize(ent_ops_call *call) {
     scaling s;
     ent_code code = scaling_resolve(call, &s);
     if (code == ENT_OK && s.y) each_element(&s, false);

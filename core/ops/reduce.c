@@ -4,8 +4,7 @@
 #include <math.h>
 
 /* Which axes go, as bits. */
-static ent_code reduced_axes(ent_ops_call *call, uint32_t *out_mask, bool *out_none)
-{
+static ent_code reduced_axes(ent_ops_call *call, uint32_t *out_mask, bool *out_none) {
     const ent_tensor *x = ent_ops_input(call, 0);
     int64_t axes[ENT_MAX_RANK];
     uint32_t count;
@@ -23,8 +22,7 @@ static ent_code reduced_axes(ent_ops_call *call, uint32_t *out_mask, bool *out_n
     return ENT_OK;
 }
 
-static void drop_axes(const ent_tensor *x, uint32_t mask, bool keep, ent_tensor *out)
-{
+static void drop_axes(const ent_tensor *x, uint32_t mask, bool keep, ent_tensor *out) {
     uint32_t rank = 0;
     for (uint32_t i = 0; i < x->rank; i++) {
         if (mask >> i & 1) {
@@ -36,8 +34,7 @@ static void drop_axes(const ent_tensor *x, uint32_t mask, bool keep, ent_tensor 
     out->rank = rank;
 }
 
-ent_code ent_ops_dims_reduce(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_reduce(ent_ops_call *call, ent_tensor *outputs) {
     uint32_t mask;
     bool none;
     ent_code code = reduced_axes(call, &mask, &none);
@@ -57,28 +54,32 @@ typedef struct reduction {
     bool unsigned_64;
 } reduction;
 
-static double start_f64(uint32_t op)
-{
+static double start_f64(uint32_t op) {
     if (op == ENT_OP_ReduceProd) return 1;
     return op == ENT_OP_ReduceMax ? -INFINITY : op == ENT_OP_ReduceMin ? INFINITY : 0;
 }
 
-static double step_f64(const reduction *r, double sum, double x, int64_t at)
-{
+static double step_f64(const reduction *r, double sum, double x, int64_t at) {
     switch (r->op) {
-    case ENT_OP_ReduceMax: return x > sum || isnan(x) ? x : sum;
-    case ENT_OP_ReduceMin: return x < sum || isnan(x) ? x : sum;
-    case ENT_OP_ReduceProd: return sum * x;
-    case ENT_OP_ReduceL1: return sum + fabs(x);
+    case ENT_OP_ReduceMax:
+        return x > sum || isnan(x) ? x : sum;
+    case ENT_OP_ReduceMin:
+        return x < sum || isnan(x) ? x : sum;
+    case ENT_OP_ReduceProd:
+        return sum * x;
+    case ENT_OP_ReduceL1:
+        return sum + fabs(x);
     case ENT_OP_ReduceL2:
-    case ENT_OP_ReduceSumSquare: return sum + x * x;
-    case ENT_OP_ReduceLogSumExp: return sum + exp(x - r->largest[at]);
-    default: return sum + x;
+    case ENT_OP_ReduceSumSquare:
+        return sum + x * x;
+    case ENT_OP_ReduceLogSumExp:
+        return sum + exp(x - r->largest[at]);
+    default:
+        return sum + x;
     }
 }
 
-static void reduce_run_f64(void *context, const int64_t *offset, const int64_t *stride, int64_t count)
-{
+static void reduce_run_f64(void *context, const int64_t *offset, const int64_t *stride, int64_t count) {
     const reduction *r = context;
     for (int64_t i = 0; i < count; i++) {
         int64_t at = offset[1] + i * stride[1];
@@ -86,8 +87,7 @@ static void reduce_run_f64(void *context, const int64_t *offset, const int64_t *
     }
 }
 
-static void largest_run(void *context, const int64_t *offset, const int64_t *stride, int64_t count)
-{
+static void largest_run(void *context, const int64_t *offset, const int64_t *stride, int64_t count) {
     const reduction *r = context;
     for (int64_t i = 0; i < count; i++) {
         double x = r->x[offset[0] + i * stride[0]], *largest = &r->largest[offset[1] + i * stride[1]];
@@ -95,23 +95,27 @@ static void largest_run(void *context, const int64_t *offset, const int64_t *str
     }
 }
 
-static int64_t step_i64(const reduction *r, int64_t sum, int64_t x)
-{
+static int64_t step_i64(const reduction *r, int64_t sum, int64_t x) {
     bool less = r->unsigned_64 ? (uint64_t)x < (uint64_t)sum : x < sum;
     bool more = r->unsigned_64 ? (uint64_t)x > (uint64_t)sum : x > sum;
     uint64_t a = (uint64_t)sum, b = (uint64_t)x;
     switch (r->op) {
-    case ENT_OP_ReduceMax: return more ? x : sum;
-    case ENT_OP_ReduceMin: return less ? x : sum;
-    case ENT_OP_ReduceProd: return (int64_t)(a * b);
-    case ENT_OP_ReduceL1: return (int64_t)(a + (x < 0 && !r->unsigned_64 ? 0 - b : b));
-    case ENT_OP_ReduceSumSquare: return (int64_t)(a + b * b);
-    default: return (int64_t)(a + b);
+    case ENT_OP_ReduceMax:
+        return more ? x : sum;
+    case ENT_OP_ReduceMin:
+        return less ? x : sum;
+    case ENT_OP_ReduceProd:
+        return (int64_t)(a * b);
+    case ENT_OP_ReduceL1:
+        return (int64_t)(a + (x < 0 && !r->unsigned_64 ? 0 - b : b));
+    case ENT_OP_ReduceSumSquare:
+        return (int64_t)(a + b * b);
+    default:
+        return (int64_t)(a + b);
     }
 }
 
-static void reduce_run_i64(void *context, const int64_t *offset, const int64_t *stride, int64_t count)
-{
+static void reduce_run_i64(void *context, const int64_t *offset, const int64_t *stride, int64_t count) {
     const reduction *r = context;
     for (int64_t i = 0; i < count; i++) {
         int64_t *sum = &r->sum_i64[offset[1] + i * stride[1]];
@@ -120,8 +124,7 @@ static void reduce_run_i64(void *context, const int64_t *offset, const int64_t *
 }
 
 /* The least or largest value of an integer dtype. */
-static int64_t extreme(uint32_t dtype, bool largest)
-{
+static int64_t extreme(uint32_t dtype, bool largest) {
     if (dtype == ENT_DTYPE_BOOL) return largest;
     uint32_t bits = ent_dtype_bits((ent_dtype)dtype);
     if (ent_ops_dtype_in(dtype, ENT_OPS_UNSIGNED)) return largest ? (int64_t)(UINT64_MAX >> (64 - bits)) : 0;
@@ -129,8 +132,7 @@ static int64_t extreme(uint32_t dtype, bool largest)
     return largest ? top : -top - 1;
 }
 
-static ent_code reduce_f64(ent_ops_call *call, const ent_tensor *sums, int64_t count, int64_t each)
-{
+static ent_code reduce_f64(ent_ops_call *call, const ent_tensor *sums, int64_t count, int64_t each) {
     const ent_tensor *x = ent_ops_input(call, 0);
     reduction r = {.op = call->op, .x = ent_ops_values_f64(call, x)};
     r.sum = ent_ops_scratch(call, count, sizeof(double));
@@ -154,10 +156,10 @@ static ent_code reduce_f64(ent_ops_call *call, const ent_tensor *sums, int64_t c
     return ENT_OK;
 }
 
-static ent_code reduce_i64(ent_ops_call *call, const ent_tensor *sums, int64_t count, int64_t each)
-{
+static ent_code reduce_i64(ent_ops_call *call, const ent_tensor *sums, int64_t count, int64_t each) {
     const ent_tensor *x = ent_ops_input(call, 0);
-    reduction r = {.op = call->op, .x_i64 = ent_ops_values_i64(call, x), .unsigned_64 = x->dtype == ENT_DTYPE_U64};
+    reduction r = {
+        .op = call->op, .x_i64 = ent_ops_values_i64(call, x), .unsigned_64 = x->dtype == ENT_DTYPE_U64};
     r.sum_i64 = ent_ops_scratch(call, count, sizeof(int64_t));
     if (!r.x_i64 || !r.sum_i64) return ENT_CODE_OUT_OF_MEMORY;
     int64_t start = call->op == ENT_OP_ReduceProd ? 1 : 0;
@@ -167,16 +169,18 @@ static ent_code reduce_i64(ent_ops_call *call, const ent_tensor *sums, int64_t c
     const ent_tensor *operands[2] = {x, sums};
     ent_ops_walk(operands, 2, reduce_run_i64, &r);
     for (int64_t i = 0; call->op == ENT_OP_ReduceMean && i < count; i++) {
-        if (each == 0) r.sum_i64[i] = 0;
-        else if (r.unsigned_64) r.sum_i64[i] = (int64_t)((uint64_t)r.sum_i64[i] / (uint64_t)each);
-        else r.sum_i64[i] /= each;
+        if (each == 0)
+            r.sum_i64[i] = 0;
+        else if (r.unsigned_64)
+            r.sum_i64[i] = (int64_t)((uint64_t)r.sum_i64[i] / (uint64_t)each);
+        else
+            r.sum_i64[i] /= each;
     }
     ent_ops_result_i64(ent_ops_output(call, 0), r.sum_i64);
     return ENT_OK;
 }
 
-ent_code ent_ops_reduce(ent_ops_call *call)
-{
+ent_code ent_ops_reduce(ent_ops_call *call) {
     const ent_tensor *x = ent_ops_input(call, 0);
     if (!ent_ops_output(call, 0)) return ENT_OK;
     uint32_t mask;
@@ -194,8 +198,7 @@ ent_code ent_ops_reduce(ent_ops_call *call)
     return through_f64 ? reduce_f64(call, &sums, count, each) : reduce_i64(call, &sums, count, each);
 }
 
-ent_code ent_ops_dims_arg_reduce(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_arg_reduce(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *x = ent_ops_input(call, 0);
     uint32_t axis;
     ent_code code = ent_ops_axis(call, ent_attrs_int(call->attrs, "axis", 0), x->rank, &axis);
@@ -206,8 +209,7 @@ ent_code ent_ops_dims_arg_reduce(ent_ops_call *call, ent_tensor *outputs)
     return ENT_OK;
 }
 
-ent_code ent_ops_arg_reduce(ent_ops_call *call)
-{
+ent_code ent_ops_arg_reduce(ent_ops_call *call) {
     const ent_tensor *x = ent_ops_input(call, 0);
     ent_tensor *output = ent_ops_output(call, 0);
     if (!output) return ENT_OK;
@@ -222,13 +224,15 @@ ent_code ent_ops_arg_reduce(ent_ops_call *call)
     int64_t *result = ent_ops_scratch(call, outer * inner, sizeof(int64_t));
     if ((!values && !integer_values) || !result) return ENT_CODE_OUT_OF_MEMORY;
     /* Moving uint64 down by 2^63 keeps its order under signed comparison. */
-    for (int64_t i = 0; x->dtype == ENT_DTYPE_U64 && i < outer * extent * inner; i++) integer_values[i] ^= INT64_MIN;
+    for (int64_t i = 0; x->dtype == ENT_DTYPE_U64 && i < outer * extent * inner; i++)
+        integer_values[i] ^= INT64_MIN;
     for (int64_t i = 0; i < outer * inner; i++) {
         int64_t start = i / inner * extent * inner + i % inner, best = 0;
         for (int64_t j = 1; j < extent; j++) {
             int64_t a = start + j * inner, b = start + best * inner;
-            int order = integers ? (integer_values[a] > integer_values[b]) - (integer_values[a] < integer_values[b])
-                                 : (values[a] > values[b]) - (values[a] < values[b]);
+            int order =
+                integers ? (integer_values[a] > integer_values[b]) - (integer_values[a] < integer_values[b])
+                         : (values[a] > values[b]) - (values[a] < values[b]);
             if (smallest) order = -order;
             if (order > 0 || (order == 0 && last)) best = j;
         }

@@ -1,6 +1,6 @@
-/* Resize. Nearest is one index per axis; linear and cubic are separable: each axis is one pass of weighted sums. Formulas: the
- * ONNX schema of Resize 19. Coordinates with given scales are rounded to f32 once, as scales are f32: an exact ratio such as
- * 3 / 0.6 then meets its integer. */
+/* Resize. Nearest is one index per axis; linear and cubic are separable: each axis is one pass of weighted
+ * sums. Formulas: the ONNX schema of Resize 19. Coordinates with given scales are rounded to f32 once, as
+ * scales are f32: an exact ratio such as 3 / 0.6 then meets its integer. */
 #include "core/ops/internal.h"
 
 #include <math.h>
@@ -19,26 +19,27 @@ typedef struct resize_plan {
 } resize_plan;
 
 /* Which axes the lists speak of. */
-static ent_code listed_axes(ent_ops_call *call, uint32_t *out, uint32_t *out_count)
-{
+static ent_code listed_axes(ent_ops_call *call, uint32_t *out, uint32_t *out_count) {
     uint32_t rank = ent_ops_input(call, 0)->rank, seen = 0;
     const ent_attr *axes = ent_attrs_find(call->attrs, "axes");
     *out_count = rank;
     for (uint32_t i = 0; i < rank; i++) out[i] = i;
     if (!axes || axes->type != ENT_ATTR_INTS || axes->count == 0) return ENT_OK;
-    if (axes->count > rank) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%u axes for rank %u", axes->count, rank);
+    if (axes->count > rank)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%u axes for rank %u", axes->count, rank);
     *out_count = axes->count;
     for (uint32_t i = 0; i < axes->count; i++) {
         ent_code code = ent_ops_axis(call, axes->ints[i], rank, &out[i]);
         if (code != ENT_OK) return code;
-        if (seen >> out[i] & 1) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "axis %u is named twice", out[i]);
+        if (seen >> out[i] & 1)
+            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "axis %u is named twice", out[i]);
         seen |= 1u << out[i];
     }
     return ENT_OK;
 }
 
-static ent_code plan_scales(ent_ops_call *call, const ent_tensor *scales, const uint32_t *axes, uint32_t count, resize_plan *plan)
-{
+static ent_code plan_scales(ent_ops_call *call, const ent_tensor *scales, const uint32_t *axes,
+                            uint32_t count, resize_plan *plan) {
     if (ent_ops_element_count(scales) != count || !scales->data)
         return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "scales must be %u known values", count);
     for (uint32_t i = 0; i < count; i++) {
@@ -52,20 +53,21 @@ static ent_code plan_scales(ent_ops_call *call, const ent_tensor *scales, const 
     return ENT_OK;
 }
 
-static ent_code plan_sizes(ent_ops_call *call, const uint32_t *axes, uint32_t count, resize_plan *plan)
-{
+static ent_code plan_sizes(ent_ops_call *call, const uint32_t *axes, uint32_t count, resize_plan *plan) {
     int64_t sizes[ENT_MAX_RANK];
     uint32_t size_count;
     ent_code code = ent_ops_input_list(call, 3, sizes, ENT_MAX_RANK, &size_count);
     if (code != ENT_OK) return code;
-    if (size_count != count) return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "sizes must be %u values", count);
+    if (size_count != count)
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "sizes must be %u values", count);
     bool larger = ent_attrs_string_is(call->attrs, "keep_aspect_ratio_policy", "stretch", "not_larger");
     bool smaller = ent_attrs_string_is(call->attrs, "keep_aspect_ratio_policy", "stretch", "not_smaller");
     double common = larger ? INFINITY : 0;
     for (uint32_t i = 0; i < count; i++) {
         resize_axis *axis = &plan->axis[axes[i]];
         if (sizes[i] < 0 || sizes[i] > (int64_t)1 << 40 || (axis->in == 0 && sizes[i] > 0))
-            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "sizes[%u] is %lld", i, (long long)sizes[i]);
+            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "sizes[%u] is %lld", i,
+                                  (long long)sizes[i]);
         axis->out = sizes[i];
         axis->scale = axis->in > 0 ? (double)sizes[i] / (double)axis->in : 1;
         common = larger ? fmin(common, axis->scale) : fmax(common, axis->scale);
@@ -79,19 +81,22 @@ static ent_code plan_sizes(ent_ops_call *call, const uint32_t *axes, uint32_t co
     return ENT_OK;
 }
 
-static ent_code resize_resolve(ent_ops_call *call, resize_plan *plan)
-{
-    const ent_tensor *x = ent_ops_input(call, 0), *roi = ent_ops_input(call, 1), *scales = ent_ops_input(call, 2);
+static ent_code resize_resolve(ent_ops_call *call, resize_plan *plan) {
+    const ent_tensor *x = ent_ops_input(call, 0), *roi = ent_ops_input(call, 1),
+                     *scales = ent_ops_input(call, 2);
     uint32_t axes[ENT_MAX_RANK], count;
     ent_code code = listed_axes(call, axes, &count);
     if (code != ENT_OK) return code;
     *plan = (resize_plan){.rank = x->rank};
-    for (uint32_t i = 0; i < x->rank; i++) plan->axis[i] = (resize_axis){x->dims[i], x->dims[i], 1, true, 0, 1};
+    for (uint32_t i = 0; i < x->rank; i++)
+        plan->axis[i] = (resize_axis){x->dims[i], x->dims[i], 1, true, 0, 1};
     bool has_scales = scales && ent_ops_element_count(scales) > 0;
     if (has_scales == (ent_ops_input(call, 3) != NULL && ent_ops_element_count(ent_ops_input(call, 3)) > 0))
-        return x->rank == 0 ? ENT_OK : ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "needs either scales or sizes");
+        return x->rank == 0 ? ENT_OK
+                            : ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "needs either scales or sizes");
     code = has_scales ? plan_scales(call, scales, axes, count, plan) : plan_sizes(call, axes, count, plan);
-    if (code != ENT_OK || !ent_attrs_string_is(call->attrs, "coordinate_transformation_mode", "half_pixel", "tf_crop_and_resize"))
+    if (code != ENT_OK || !ent_attrs_string_is(call->attrs, "coordinate_transformation_mode", "half_pixel",
+                                               "tf_crop_and_resize"))
         return code;
     if (!roi || ent_ops_element_count(roi) != 2 * (int64_t)count || !roi->data)
         return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "roi must be %u known values", 2 * count);
@@ -102,8 +107,7 @@ static ent_code resize_resolve(ent_ops_call *call, resize_plan *plan)
     return ENT_OK;
 }
 
-ent_code ent_ops_dims_resize(ent_ops_call *call, ent_tensor *outputs)
-{
+ent_code ent_ops_dims_resize(ent_ops_call *call, ent_tensor *outputs) {
     resize_plan plan;
     ent_code code = resize_resolve(call, &plan);
     if (code != ENT_OK) return code;
@@ -113,51 +117,61 @@ ent_code ent_ops_dims_resize(ent_ops_call *call, ent_tensor *outputs)
 }
 
 typedef enum transform {
-    HALF_PIXEL, HALF_PIXEL_SYMMETRIC, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC, TF_CROP_AND_RESIZE, TF_HALF_PIXEL_FOR_NN,
+    HALF_PIXEL,
+    HALF_PIXEL_SYMMETRIC,
+    PYTORCH_HALF_PIXEL,
+    ALIGN_CORNERS,
+    ASYMMETRIC,
+    TF_CROP_AND_RESIZE,
+    TF_HALF_PIXEL_FOR_NN,
     TRANSFORM_COUNT
 } transform;
 
-static transform transform_of(ent_attrs attrs)
-{
-    static const char *const names[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                        "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"};
+static transform transform_of(ent_attrs attrs) {
+    static const char *const names[] = {"half_pixel",          "half_pixel_symmetric", "pytorch_half_pixel",
+                                        "align_corners",       "asymmetric",           "tf_crop_and_resize",
+                                        "tf_half_pixel_for_nn"};
     for (int i = 0; i < TRANSFORM_COUNT; i++)
-        if (ent_attrs_string_is(attrs, "coordinate_transformation_mode", "half_pixel", names[i])) return (transform)i;
+        if (ent_attrs_string_is(attrs, "coordinate_transformation_mode", "half_pixel", names[i]))
+            return (transform)i;
     return TRANSFORM_COUNT;
 }
 
-static double unscale(const resize_axis *axis, double x)
-{
+static double unscale(const resize_axis *axis, double x) {
     if (axis->from_size) return x * (double)axis->in / (double)axis->out;
     return (double)(float)(x / axis->scale);
 }
 
 /* Where output position i lies in the input. */
-static double source_of(const resize_axis *axis, transform mode, int64_t i)
-{
+static double source_of(const resize_axis *axis, transform mode, int64_t i) {
     double x = (double)i, in = (double)axis->in, out = (double)axis->out;
     switch (mode) {
     case HALF_PIXEL_SYMMETRIC: {
         double adjustment = out / (axis->scale * in);
         return in / 2 * (1 - adjustment) + unscale(axis, x + 0.5) - 0.5;
     }
-    case PYTORCH_HALF_PIXEL: return axis->out > 1 ? unscale(axis, x + 0.5) - 0.5 : 0;
-    case ALIGN_CORNERS: return axis->out > 1 ? x * (in - 1) / (out - 1) : 0;
-    case ASYMMETRIC: return unscale(axis, x);
-    case TF_HALF_PIXEL_FOR_NN: return unscale(axis, x + 0.5);
+    case PYTORCH_HALF_PIXEL:
+        return axis->out > 1 ? unscale(axis, x + 0.5) - 0.5 : 0;
+    case ALIGN_CORNERS:
+        return axis->out > 1 ? x * (in - 1) / (out - 1) : 0;
+    case ASYMMETRIC:
+        return unscale(axis, x);
+    case TF_HALF_PIXEL_FOR_NN:
+        return unscale(axis, x + 0.5);
     case TF_CROP_AND_RESIZE:
         if (axis->out > 1)
             return axis->roi_start * (in - 1) + x * (axis->roi_end - axis->roi_start) * (in - 1) / (out - 1);
         return 0.5 * (axis->roi_start + axis->roi_end) * (in - 1);
-    default: return unscale(axis, x + 0.5) - 0.5;
+    default:
+        return unscale(axis, x + 0.5) - 0.5;
     }
 }
 
-static int64_t nearest(ent_attrs attrs, double x)
-{
+static int64_t nearest(ent_attrs attrs, double x) {
     if (ent_attrs_string_is(attrs, "nearest_mode", "round_prefer_floor", "floor")) return (int64_t)floor(x);
     if (ent_attrs_string_is(attrs, "nearest_mode", "round_prefer_floor", "ceil")) return (int64_t)ceil(x);
-    if (ent_attrs_string_is(attrs, "nearest_mode", "round_prefer_floor", "round_prefer_ceil")) return (int64_t)floor(x + 0.5);
+    if (ent_attrs_string_is(attrs, "nearest_mode", "round_prefer_floor", "round_prefer_ceil"))
+        return (int64_t)floor(x + 0.5);
     return (int64_t)ceil(x - 0.5);
 }
 
@@ -167,8 +181,7 @@ typedef struct taps {
     double *weights;
 } taps;
 
-static double kernel_value(bool cubic, double a, double x)
-{
+static double kernel_value(bool cubic, double a, double x) {
     x = fabs(x);
     if (!cubic) return x < 1 ? 1 - x : 0;
     if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -181,8 +194,7 @@ typedef struct filter {
     transform mode;
 } filter;
 
-static taps taps_at(const filter *f, const resize_axis *axis, double x, double *weights)
-{
+static taps taps_at(const filter *f, const resize_axis *axis, double x, double *weights) {
     double scale = f->antialias && axis->scale < 1 ? axis->scale : 1;
     double whole = floor(x), fraction = x - whole, reach = f->cubic ? 2 : 1, sum = 0;
     int64_t start = (int64_t)floor(-reach / scale) + 1, count = 2 - 2 * start;
@@ -198,8 +210,8 @@ static taps taps_at(const filter *f, const resize_axis *axis, double x, double *
 }
 
 /* One axis of x (outer x in x inner) to outer x out x inner. Samples beyond the edge repeat it. */
-static ent_code filter_axis(ent_ops_call *call, const filter *f, const resize_axis *axis, int64_t outer, int64_t inner, const double *x, double *y)
-{
+static ent_code filter_axis(ent_ops_call *call, const filter *f, const resize_axis *axis, int64_t outer,
+                            int64_t inner, const double *x, double *y) {
     double scale = f->antialias && axis->scale < 1 ? axis->scale : 1;
     int64_t room = 2 * (int64_t)ceil((f->cubic ? 2 : 1) / scale) + 4;
     double *weights = ent_ops_scratch(call, room, sizeof(double));
@@ -219,8 +231,7 @@ static ent_code filter_axis(ent_ops_call *call, const filter *f, const resize_ax
 }
 
 /* tf_crop_and_resize: an output element whose coordinate is outside on any axis. */
-static void extrapolate(const resize_plan *plan, const filter *f, double *y)
-{
+static void extrapolate(const resize_plan *plan, const filter *f, double *y) {
     int64_t before = 1, count = 1;
     for (uint32_t i = 0; i < plan->rank; i++) count *= plan->axis[i].out;
     for (uint32_t i = 0; i < plan->rank; i++) {
@@ -236,20 +247,19 @@ static void extrapolate(const resize_plan *plan, const filter *f, double *y)
     }
 }
 
-static ent_code pick_axis(ent_ops_call *call, const filter *f, const resize_axis *axis, int64_t outer, int64_t inner,
-                          const double *x, double *y)
-{
+static ent_code pick_axis(ent_ops_call *call, const filter *f, const resize_axis *axis, int64_t outer,
+                          int64_t inner, const double *x, double *y) {
     for (int64_t i = 0; i < axis->out; i++) {
         int64_t at = nearest(call->attrs, source_of(axis, f->mode, i));
         at = at < 0 ? 0 : at >= axis->in ? axis->in - 1 : at;
         for (int64_t o = 0; o < outer; o++)
-            memcpy(y + (o * axis->out + i) * inner, x + (o * axis->in + at) * inner, (size_t)inner * sizeof *y);
+            memcpy(y + (o * axis->out + i) * inner, x + (o * axis->in + at) * inner,
+                   (size_t)inner * sizeof *y);
     }
     return ENT_OK;
 }
 
-ent_code ent_ops_resize(ent_ops_call *call)
-{
+ent_code ent_ops_resize(ent_ops_call *call) {
     const ent_tensor *x = ent_ops_input(call, 0), *output = ent_ops_output(call, 0);
     resize_plan plan;
     if (!output || ent_ops_element_count(output) == 0) return ENT_OK;
@@ -262,8 +272,10 @@ ent_code ent_ops_resize(ent_ops_call *call)
                 .a = ent_attrs_float(call->attrs, "cubic_coeff_a", -0.75),
                 .extrapolation = ent_attrs_float(call->attrs, "extrapolation_value", 0),
                 .mode = transform_of(call->attrs)};
-    if (f.mode == TRANSFORM_COUNT || (!pick && !f.cubic && !ent_attrs_string_is(call->attrs, "mode", "nearest", "linear")))
-        return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED, "mode or coordinate_transformation_mode is unknown");
+    if (f.mode == TRANSFORM_COUNT ||
+        (!pick && !f.cubic && !ent_attrs_string_is(call->attrs, "mode", "nearest", "linear")))
+        return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED,
+                              "mode or coordinate_transformation_mode is unknown");
     double *values = ent_ops_values_f64(call, x);
     if (!values) return ENT_CODE_OUT_OF_MEMORY;
     int64_t outer = 1, inner = ent_ops_element_count(x);

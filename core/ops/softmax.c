@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-static void softmax_row(double *x, int64_t count, int64_t stride, bool logarithm)
-{
+static void softmax_row(double *x, int64_t count, int64_t stride, bool logarithm) {
     double largest = -INFINITY, sum = 0;
     for (int64_t i = 0; i < count; i++) largest = x[i * stride] > largest ? x[i * stride] : largest;
     for (int64_t i = 0; i < count; i++) sum += exp(x[i * stride] - largest);
@@ -15,8 +14,7 @@ static void softmax_row(double *x, int64_t count, int64_t stride, bool logarithm
     }
 }
 
-ent_code ent_ops_softmax(ent_ops_call *call)
-{
+ent_code ent_ops_softmax(ent_ops_call *call) {
     const ent_tensor *x = ent_ops_input(call, 0);
     ent_tensor *output = ent_ops_output(call, 0);
     if (!output) return ENT_OK;
@@ -30,7 +28,8 @@ ent_code ent_ops_softmax(ent_ops_call *call)
     int64_t inner = x->rank > 0 ? ent_ops_product(x->dims, axis + 1, x->rank) : 1;
     int64_t extent = x->rank > 0 ? x->dims[axis] : 1, outer = ent_ops_product(x->dims, 0, axis);
     for (int64_t i = 0; i < outer * inner; i++)
-        softmax_row(values + i / inner * extent * inner + i % inner, extent, inner, call->op == ENT_OP_LogSoftmax);
+        softmax_row(values + i / inner * extent * inner + i % inner, extent, inner,
+                    call->op == ENT_OP_LogSoftmax);
     ent_ops_result_f64(output, values);
     return ENT_OK;
 }

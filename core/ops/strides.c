@@ -2,16 +2,14 @@
 #include "core/ops/internal.h"
 
 /* Elements of a sub-byte row fill whole bytes, so the innermost extent counts rounded up. */
-static int64_t padded_row(uint32_t dtype, int64_t extent)
-{
+static int64_t padded_row(uint32_t dtype, int64_t extent) {
     uint32_t bits = ent_dtype_bits((ent_dtype)dtype);
     if (bits == 0 || bits >= 8) return extent;
     int64_t per_byte = 8 / (int64_t)bits;
     return (extent + per_byte - 1) / per_byte * per_byte;
 }
 
-void ent_ops_strides(const ent_tensor *tensor, int64_t *out_strides)
-{
+void ent_ops_strides(const ent_tensor *tensor, int64_t *out_strides) {
     int64_t stride = 1;
     for (uint32_t i = tensor->rank; i-- > 0;) {
         uint32_t axis = tensor->layout.order[i];
@@ -21,10 +19,10 @@ void ent_ops_strides(const ent_tensor *tensor, int64_t *out_strides)
     }
 }
 
-int64_t ent_ops_offset(const ent_tensor *tensor, const int64_t *index)
-{
+int64_t ent_ops_offset(const ent_tensor *tensor, const int64_t *index) {
     const ent_layout *layout = &tensor->layout;
-    int64_t physical[ENT_MAX_RANK + ENT_MAX_BLOCKS], coordinate[ENT_MAX_RANK + ENT_MAX_BLOCKS], rest[ENT_MAX_RANK];
+    int64_t physical[ENT_MAX_RANK + ENT_MAX_BLOCKS], coordinate[ENT_MAX_RANK + ENT_MAX_BLOCKS],
+        rest[ENT_MAX_RANK];
     uint32_t count = ent_layout_physical(layout, tensor->dims, physical);
     if (count > 0) physical[count - 1] = padded_row(tensor->dtype, physical[count - 1]);
     for (uint32_t i = 0; i < layout->rank; i++) rest[i] = index[i];
@@ -45,9 +43,9 @@ typedef struct walk {
     int64_t stride[ENT_OPS_MAX_OPERANDS][ENT_MAX_RANK];
 } walk;
 
-/* Axes in the first operand's memory order, so that its writes are sequential. Missing or size-1 axes get stride 0. */
-static void walk_fill(walk *w, const ent_tensor *const *operands)
-{
+/* Axes in the first operand's memory order, so that its writes are sequential. Missing or size-1 axes get
+ * stride 0. */
+static void walk_fill(walk *w, const ent_tensor *const *operands) {
     const ent_tensor *first = operands[0];
     for (uint32_t o = 0; o < w->operand_count; o++) {
         const ent_tensor *operand = operands[o];
@@ -69,23 +67,23 @@ static void walk_fill(walk *w, const ent_tensor *const *operands)
 }
 
 /* Fuses neighbouring axes that every operand steps through evenly. */
-static void walk_fuse(walk *w)
-{
+static void walk_fuse(walk *w) {
     uint32_t kept = 0;
     for (uint32_t i = 1; i < w->rank; i++) {
         bool even = true;
         for (uint32_t o = 0; o < w->operand_count; o++)
             if (w->stride[o][kept] != w->stride[o][i] * w->extent[i]) even = false;
         if (w->extent[kept] == 1) even = true;
-        if (even) w->extent[kept] *= w->extent[i];
-        else w->extent[++kept] = w->extent[i];
+        if (even)
+            w->extent[kept] *= w->extent[i];
+        else
+            w->extent[++kept] = w->extent[i];
         for (uint32_t o = 0; o < w->operand_count; o++) w->stride[o][kept] = w->stride[o][i];
     }
     w->rank = kept + 1;
 }
 
-void ent_ops_walk(const ent_tensor *const *operands, uint32_t operand_count, ent_ops_run run, void *context)
-{
+void ent_ops_walk(const ent_tensor *const *operands, uint32_t operand_count, ent_ops_run run, void *context) {
     walk w = {.operand_count = operand_count};
     walk_fill(&w, operands);
     for (uint32_t i = 0; i < w.rank; i++)

@@ -22,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # TensorProto.DataType -> ent_dtype
 DTYPES = {1: 1, 2: 6, 3: 5, 4: 8, 5: 7, 6: 9, 7: 11, 9: 13, 10: 2, 11: 4, 12: 10, 13: 12, 14: 25, 15: 26, 16: 3, 17: 19,
           18: 20, 19: 21, 20: 22, 21: 16, 22: 15, 23: 23, 24: 24, 25: 18, 26: 17}
+# Their values are ent_dtype numbers in Entente, TensorProto.DataType numbers in ONNX.
+DTYPE_ATTRIBUTES = {"to", "output_dtype", "precision", "softmax_precision", "stash_type"}
 BITS = [0, 32, 16, 16, 64, 8, 8, 16, 16, 32, 32, 64, 64, 8, 0, 4, 4, 2, 2, 8, 8, 8, 8, 4, 8, 64, 128]
 STANDARD = {1: np.float32, 2: np.float16, 4: np.float64, 5: np.int8, 6: np.uint8, 7: np.int16, 8: np.uint16, 9: np.int32,
             10: np.uint32, 11: np.int64, 12: np.uint64, 13: np.bool_, 25: np.complex64, 26: np.complex128}
@@ -88,7 +90,7 @@ class Host:
 
     def __init__(self, dtype, dims, layout):
         self.size = layout_bytes(layout, dtype, dims)
-        self.buffer = c.create_string_buffer(b"\xaa" * (self.size + 8))
+        self.buffer = (c.c_char * max(1, self.size))(*(b"\xaa" * max(1, self.size)))
         self.tensor = Tensor(c.addressof(self.buffer), self.size, dtype, len(dims), (c.c_int64 * 8)(*dims), layout)
 
 
@@ -134,7 +136,7 @@ class Library:
             keep.append(a.name.encode())
             item.name = Str(keep[-1], len(keep[-1]))
             if a.type == onnx.AttributeProto.INT:
-                item.type, item.i = 1, a.i
+                item.type, item.i = 1, DTYPES[a.i] if a.name in DTYPE_ATTRIBUTES and a.i else a.i
             elif a.type == onnx.AttributeProto.FLOAT:
                 item.type, item.f = 2, a.f
             elif a.type == onnx.AttributeProto.STRING:
@@ -172,7 +174,7 @@ class Library:
         results = []
         for host in hosts:
             result = self.convert(host, plain(host.tensor.rank))
-            results.append((result.buffer.raw[:result.size], result.tensor.dtype, list(result.tensor.dims)[:result.tensor.rank]))
+            results.append((bytes(result.buffer)[:result.size], result.tensor.dtype, list(result.tensor.dims)[:result.tensor.rank]))
         return results
 
 
