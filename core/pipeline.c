@@ -28,7 +28,11 @@ static const char *print_module(ent_pipeline *p) {
 
 static ent_status run_import(ent_pipeline *p) {
     ent_import_options options = {.external_data_root = p->request->external_data_root};
-    return ent_import_onnx(p->arena, p->request->model_path, &options, &p->module, &p->files);
+    ENT_TRY(ent_import_onnx(p->arena, p->request->model_path, &options, &p->module, &p->files));
+    const ent_graph *main = ent_module_graph(p->module, 0);
+    for (uint32_t i = 0; i < main->outputs.count; i++)
+        ent_array_push(p->arena, &p->module->output_names, ent_module_value(p->module, main->outputs.items[i])->name);
+    return NULL;
 }
 
 /* By name, or by position as "#0" (for test folders, whose files are numbered). */
