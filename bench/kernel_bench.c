@@ -46,7 +46,7 @@ static float *floats(int64_t n) {
 
 /* Blocks of A are copied next to each other: rows 4 KiB apart would share a few sets of the caches. */
 static void run_gemm(const bench_case *c) {
-    enum { ROWS = 192, DEPTH = 256 };
+    enum { ROWS = 96, DEPTH = 256 };
     static float block[ROWS * (DEPTH + 16)];
     int64_t m = c->image, n = c->filters, depth = c->channels;
     for (int64_t k0 = 0; k0 < depth; k0 += DEPTH) {

@@ -16,7 +16,7 @@ typedef struct ent_cpu_probe {
     int32_t l3_processors;
     double fma_flops; /* floating-point operations a second, f32, multiply-add counted as two */
     double l1_read_bytes_per_ns, l2_read_bytes_per_ns, l3_read_bytes_per_ns, dram_read_bytes_per_ns;
-    double fork_join_ns;          /* an empty region on the pool, back to back */
+    double fork_join_ns;          /* what a region costs beyond its tasks, one a thread, back to back */
     double gemm_share;            /* of fma_flops: packed, 64 x 256 x 64, all in L2 */
     double depthwise_share;       /* of fma_flops: 3 x 3, 64 channels, in L1 */
     double elementwise_cheap_ns;  /* an element of relu in L1 */

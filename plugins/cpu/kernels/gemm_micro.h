@@ -146,6 +146,9 @@ ENT_INLINE void gemm_micro(const gemm_block *block, const int rows, const int ve
         ENT_UNROLL
         for (int v = 0; v < vectors; v++) acc[i][v] = vf_zero();
     }
+    /* C is needed when the loop is over; by then it has come from wherever it was. */
+    ENT_UNROLL
+    for (int i = 0; i < rows; i++) __builtin_prefetch(row_of(&g->c, block->row0 + i) + block->column0, 1, 3);
     for (int64_t batch = block->batch0; batch < block->batch1; batch++) {
         const float *b = block->b + batch * g->b_batch_stride;
         const float *a[GEMM_ROWS];
