@@ -37,6 +37,8 @@ void ent_common_writer(ent_message_writer *writer, const ent_call *call, uint32_
 
 /* ---- devices and kernels: a plugin embeds these heads ---- */
 
+#define ENT_COMMON_MAX_BINDINGS 256u
+
 struct ent_device {
     const ent_host *host;
 };
@@ -52,6 +54,8 @@ struct ent_kernel {
     uint64_t scratch_bytes;
     const uint64_t *binding_bytes; /* least size of each binding; checked at submit */
     char path[64];
+    const uint8_t *binding_writes; /* not 0: the kernel writes it, so no read-only buffer may stand there;
+                                      NULL: unknown */
 };
 
 /* ---- ent_runtime_v1 over host memory (all but kernel_load and kernel_unload) ---- */
@@ -83,6 +87,7 @@ typedef struct ent_common_value {
     ent_tensor tensor; /* dtype, dims; layout plain unless it is a port; data set while running */
     uint32_t port;     /* index, or UINT32_MAX: an intermediate */
     uint64_t offset;   /* of an intermediate in the scratch block */
+    bool written;      /* some node makes it */
 } ent_common_value;
 
 typedef struct ent_common_node {

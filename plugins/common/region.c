@@ -10,6 +10,7 @@
 
 #define NONE UINT32_MAX
 #define MAX_ITEMS (1u << 20)
+#define MAX_OPERANDS 256u
 
 /* Everything of a region is released together: blocks are chained. */
 typedef struct chain {
@@ -229,9 +230,15 @@ static ent_code read_records(decoder *d, ent_message_reader *reader) {
 
 static ent_code check_order(decoder *d, uint32_t *first, uint32_t *last) {
     ent_common_region *r = d->region;
+    if (r->port_count > ENT_COMMON_MAX_BINDINGS)
+        return ent_common_fail(d->call, ENT_CODE_UNSUPPORTED, "a region with more than %u ports is not taken",
+                               ENT_COMMON_MAX_BINDINGS);
     for (uint32_t i = 0; i < r->value_count; i++) first[i] = last[i] = NONE;
     for (uint32_t n = 0; n < r->node_count; n++) {
         const ent_common_node *node = &r->nodes[n];
+        if (node->input_count > MAX_OPERANDS || node->output_count > MAX_OPERANDS)
+            return ent_common_fail(d->call, ENT_CODE_UNSUPPORTED,
+                                   "a node with more than %u inputs or outputs is not taken", MAX_OPERANDS);
         for (uint32_t k = 0; k < node->input_count; k++) {
             uint32_t v = node->inputs[k];
             if (v == NONE) continue;
@@ -245,6 +252,7 @@ static ent_code check_order(decoder *d, uint32_t *first, uint32_t *last) {
             if (first[v] != NONE) return bad(d, "a value is made twice");
             first[v] = n;
             if (last[v] == NONE) last[v] = n;
+            r->values[v].written = true;
         }
         uint32_t dtype = node->input_count && node->inputs[0] != NONE
                              ? r->values[node->inputs[0]].tensor.dtype
@@ -325,9 +333,8 @@ ent_code ent_common_region_run(ent_common_region *region, void *const *addresses
     }
     for (uint32_t n = 0; n < region->node_count; n++) {
         const ent_common_node *node = &region->nodes[n];
-        const ent_tensor *inputs[256];
-        ent_tensor *outputs[256];
-        if (node->input_count > 256 || node->output_count > 256) return error->code = ENT_CODE_UNSUPPORTED;
+        const ent_tensor *inputs[MAX_OPERANDS];
+        ent_tensor *outputs[MAX_OPERANDS];
         for (uint32_t k = 0; k < node->input_count; k++)
             inputs[k] = node->inputs[k] == NONE ? NULL : &region->values[node->inputs[k]].tensor;
         for (uint32_t k = 0; k < node->output_count; k++)

@@ -11,6 +11,7 @@ typedef struct region_kernel {
     ent_common_region *region;
     void *scratch;
     uint64_t *binding_bytes;
+    uint8_t *binding_writes;
 } region_kernel;
 
 ent_code ent_common_region_blob(const ent_call *call, const uint8_t *request, size_t size,
@@ -62,15 +63,20 @@ ent_code ent_common_region_kernel_load(ent_device *device, const ent_call *call,
     k->head.scratch_bytes = k->region->scratch_bytes;
     snprintf(k->head.path, sizeof k->head.path, "core/ops %s%s",
              ent_op_info_get(k->region->nodes[0].op)->name, k->region->node_count > 1 ? " ..." : "");
-    k->scratch = ent_common_allocate(host, k->region->scratch_bytes + 64);
+    /* Not zeroed: every intermediate is written before it is read, and untouched pages cost nothing. */
+    k->scratch = host->allocate(host->context, k->region->scratch_bytes + 64, 64);
     k->binding_bytes = ent_common_allocate(host, (k->region->port_count + 1) * sizeof *k->binding_bytes);
-    if (!k->scratch || !k->binding_bytes) {
+    k->binding_writes = ent_common_allocate(host, k->region->port_count + 1);
+    if (!k->scratch || !k->binding_bytes || !k->binding_writes) {
         ent_common_region_kernel_unload(&k->head);
         return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a kernel's intermediates");
     }
-    for (uint32_t i = 0; i < k->region->port_count; i++)
+    for (uint32_t i = 0; i < k->region->port_count; i++) {
         k->binding_bytes[i] = k->region->values[k->region->ports[i]].tensor.size_bytes;
+        k->binding_writes[i] = k->region->values[k->region->ports[i]].written;
+    }
     k->head.binding_bytes = k->binding_bytes;
+    k->head.binding_writes = k->binding_writes;
     *out = &k->head;
     return ENT_OK;
 }
@@ -81,6 +87,7 @@ void ent_common_region_kernel_unload(ent_kernel *kernel) {
     ent_common_region_destroy(k->region);
     ent_common_release(k->head.host, k->scratch);
     ent_common_release(k->head.host, k->binding_bytes);
+    ent_common_release(k->head.host, k->binding_writes);
     ent_common_release(k->head.host, k);
 }
 

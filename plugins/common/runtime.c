@@ -167,8 +167,6 @@ struct ent_queue {
     bool busy;
 };
 
-#define MAX_BINDINGS 256u
-
 static ent_code run_copy(const ent_step *step) {
     const ent_buffer_ref *from = &step->bindings[0], *to = &step->bindings[1];
     if (step->binding_count != 2 || from->size_bytes != to->size_bytes || to->buffer->read_only)
@@ -182,14 +180,17 @@ static ent_code run_copy(const ent_step *step) {
 }
 
 static ent_code run_dispatch(const ent_step *step) {
-    void *addresses[MAX_BINDINGS];
+    void *addresses[ENT_COMMON_MAX_BINDINGS];
     ent_kernel *kernel = step->kernel;
-    if (!kernel || step->binding_count != kernel->binding_count || step->binding_count > MAX_BINDINGS)
+    if (!kernel || step->binding_count != kernel->binding_count ||
+        step->binding_count > ENT_COMMON_MAX_BINDINGS)
         return ENT_CODE_INVALID_ARGUMENT;
     for (uint32_t i = 0; i < step->binding_count; i++) {
         const ent_buffer_ref *ref = &step->bindings[i];
         if (!in_buffer(ref->buffer, ref->offset_bytes, ref->size_bytes)) return ENT_CODE_INVALID_ARGUMENT;
         if (kernel->binding_bytes && ref->size_bytes < kernel->binding_bytes[i])
+            return ENT_CODE_INVALID_ARGUMENT;
+        if (kernel->binding_writes && kernel->binding_writes[i] && ref->buffer->read_only)
             return ENT_CODE_INVALID_ARGUMENT;
         addresses[i] = ref->buffer->memory + ref->offset_bytes;
     }
