@@ -41,7 +41,7 @@ typedef struct ent_partition_problem {
     /* Price of making `to` from `from` for a value (unweighted ns); INFINITY if impossible; 0 when equal. */
     double (*convert_ns)(void *context, uint32_t value, uint32_t from, uint32_t to);
     void *context;
-    uint64_t budget_ns;   /* wall time; 0: 10 s */
+    uint64_t budget_ns;   /* wall time; 0: 3 s */
     uint32_t max_states;  /* per step; 0: 200,000. Beyond it the beam keeps the cheapest and the result is unproven */
 } ent_partition_problem;
 
