@@ -42,7 +42,7 @@ typedef struct ent_partition_problem {
     double (*convert_ns)(void *context, uint32_t value, uint32_t from, uint32_t to);
     void *context;
     uint64_t budget_ns;   /* wall time; 0: 3 s */
-    uint32_t max_states;  /* per step; 0: 200,000. Beyond it the beam keeps the cheapest and the result is unproven */
+    uint32_t max_states;  /* per step; 0: 50,000. Beyond it the beam keeps the cheapest and the result is unproven */
 } ent_partition_problem;
 
 typedef struct ent_partition_convert {

@@ -326,13 +326,25 @@ static void trim(run *r, bucket *b, uint32_t width) {
     for (uint32_t i = 0; i < width; i++) b->states.items[i] = list[i].state;
 }
 
+#define LATE_WIDTH 16u /* states kept at each step once the time is over */
+
+static bool is_late(const run *r) {
+    return r->search->deadline_ns && ent_time_ns() > r->search->deadline_ns;
+}
+
 static void expand(run *r, uint32_t leaf) {
     bucket *b = &r->buckets[leaf];
     uint32_t width = r->search->width;
-    if (r->search->deadline_ns && ent_time_ns() > r->search->deadline_ns) width = width < 16 ? width : 16;
+    if (is_late(r) && width > LATE_WIDTH) width = LATE_WIDTH;
     trim(r, b, width);
     for (uint32_t i = 0; i < b->states.count; i++) {
         uint32_t state = b->states.items[i];
+        if (i % 64 == LATE_WIDTH && is_late(r)) { /* in the midst of a wide step: what is left is given up */
+            for (; i < b->states.count; i++)
+                note_cut(r,
+                         r->states.items[b->states.items[i]].cost + r->states.items[b->states.items[i]].rest);
+            break;
+        }
         unpack(r, &r->states.items[state], &r->from);
         for (uint32_t k = r->index->first_offers[leaf]; k < r->index->first_offers[leaf + 1]; k++)
             try_offer(r, state, r->index->offers_by_leaf[k]);

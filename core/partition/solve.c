@@ -113,7 +113,7 @@ static ent_status search(ent_arena *arena, const ent_partition_index *index, uin
     out->bound_ns = first.cut ? fmin(first.cut_bound_ns, cost) : cost;
     if (!first.cut) return NULL;
     ent_partition_search exact = {
-        index, arena, p->max_states ? p->max_states : 200000, cost, deadline_ns, false, INFINITY, 0};
+        index, arena, p->max_states ? p->max_states : 50000, cost, deadline_ns, false, INFINITY, 0};
     const uint32_t *offers = NULL;
     uint32_t count = 0, stuck = 0;
     double better = INFINITY;
