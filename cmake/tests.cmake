@@ -50,7 +50,7 @@ foreach(source IN LISTS unit_tests)
   target_link_libraries(${name} PRIVATE ${libraries} ent_check ent_cjson)
   ent_test_program(${name} unit/${name})
   if(prefix MATCHES "^(host|plugin)$")
-    add_dependencies(${name} test_plugins)
+    add_dependencies(${name} test_plugins plugin_null plugin_reference plugin_sim)
   endif()
 endforeach()
 
