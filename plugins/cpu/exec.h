@@ -1,45 +1,88 @@
-/* The tile executor: tile programs run by microkernels and vector kernels. Inside plugins/cpu only.
+/* The tile executor, shared by its own files only (exec_*.c).
  *
- * A program is prepared once (exec_load.c): every operation becomes a step with its access resolved to strides, and loop nests that the
- * microkernels do whole become one step each: matrix multiply (exec_gemm.c) and windows (exec_window.c). The rest runs operation by
- * operation on tiles in a thread's scratch, innermost runs through vector kernels. A run allocates nothing. */
+ * Loading turns a tile program into a plan: a list of steps that each do much work at once. Whole loop nests around a
+ * matrix multiply or a window become one step; elementwise operations that a kernel can do at its end are folded into it.
+ * A run computes, for each instance, how much of its tiles lies inside the outputs, then does the steps.
+ *
+ * Words
+ * - tile: one version of a tile value of the program. Each whole overwrite makes a version, so that a version is written by
+ *   one step (many within loops) and can live in an input or output buffer instead of scratch.
+ * - view: where a tile is right now: base address and strides.
+ * - class: tile axes that always have the same extent. A class that only ever ends at the edge of outputs is *clipped*: an
+ *   instance at the edge computes only what will be stored.
+ * - access: the coordinates of a move, with the layout's strides. Affine: an address is linear in the tile's position. */
 #ifndef ENT_CPU_EXEC_H
 #define ENT_CPU_EXEC_H
 
+#include <string.h>
+
 #include "abi/ent_tile.h"
+#include "abi/ent_tile_codec.h"
 #include "kernels/kernels.h"
 #include "plugins/common/common.h"
 #include "pool.h"
 
-#define EXEC_MAX_LOOPS 8
+#define EXEC_NONE ENT_TILE_NONE
+#define EXEC_RANK ENT_TILE_MAX_RANK
+#define EXEC_MAX_OPERANDS 4 /* of one nest: a destination and three sources */
 
-/* Scratch memory of the device's threads, shared by its kernels: one of them runs at a time. */
-typedef struct exec_scratch {
-    const ent_host *host;
-    uint8_t **blocks; /* one a thread */
-    uint64_t size_bytes;
-    int threads;
-} exec_scratch;
-ent_code exec_scratch_reserve(exec_scratch *scratch, uint64_t size_bytes);
+typedef struct exec_plan exec_plan;
+typedef struct exec_step exec_step;
 
-/* A buffer dimension's coordinate -> element offset. */
+/* One coordinate of an access: floor((base + terms + step * t) / divisor) + gathered, inside when in [0, limit). */
 typedef struct exec_dim {
-    int64_t stride;                /* unblocked */
-    int64_t block, block_stride;   /* block > 1: offset = c / block * stride + c % block * block_stride */
-    int64_t extent;                /* bound: min of the buffer's and the access's */
+    int64_t base, step, divisor, limit;
+    int64_t stride;             /* elements per coordinate; per block if block > 1 */
+    int64_t block, block_stride; /* elements per coordinate within a block; block 1: none */
+    uint32_t axis;              /* of the tile, or NONE */
+    uint32_t gather;            /* tile, or NONE */
+    uint32_t exact, term_count;
+    ent_tile_term terms[ENT_TILE_MAX_TERMS];
 } exec_dim;
 
 typedef struct exec_access {
-    const ent_tile_access *source;
-    uint32_t element_bytes;
+    uint32_t buffer, rank, element_bytes;
+    bool affine;
+    int64_t strides[EXEC_RANK]; /* elements per position along each tile axis; affine only */
     exec_dim dims[ENT_MAX_RANK];
-    bool has_gather, has_divisor, has_block;
 } exec_access;
 
+typedef struct exec_tile {
+    uint32_t dtype, rank, element_bytes, source; /* source: the program's value */
+    int64_t shape[EXEC_RANK];
+    int64_t strides[EXEC_RANK]; /* in scratch */
+    uint16_t axis_class[EXEC_RANK];
+    size_t offset;              /* in scratch */
+    uint32_t writers, readers;
+    bool viewable;              /* a load may leave it in its buffer */
+    uint32_t direct;            /* access of the store that it is written straight to, or NONE */
+} exec_tile;
+
+typedef struct exec_view {
+    char *base;
+    const int64_t *strides; /* elements */
+} exec_view;
+
+/* The state of one thread in a run. */
+typedef struct exec_run {
+    const exec_plan *plan;
+    void *const *buffers;
+    char *scratch;
+    exec_view *views;     /* one a tile */
+    int64_t *extents;     /* one a class */
+    const void *packed_b, *packed_by; /* what the pack area of which matrix step holds; NULL: nothing of use */
+    int64_t packed_n;
+    int64_t variables[ENT_TILE_MAX_VARIABLES];
+} exec_run;
+
+typedef void (*exec_step_fn)(exec_run *run, const exec_step *step);
+
 typedef enum exec_kind {
+    EXEC_NOTHING, /* folded into another step */
     EXEC_LOAD,
     EXEC_STORE,
     EXEC_FILL,
+    EXEC_MULTIPLY, /* MMA on tiles */
     EXEC_MAP,
     EXEC_REDUCE,
     EXEC_LOOP,
@@ -47,140 +90,196 @@ typedef enum exec_kind {
     EXEC_RESHAPE,
     EXEC_PERMUTE,
     EXEC_IOTA,
-    EXEC_MMA,    /* unrecognised: scalar */
-    EXEC_GEMM,   /* whole loop nest */
-    EXEC_WINDOW, /* whole loop nest */
-    EXEC_SOFTMAX,
-    EXEC_LAYER_NORM
+    EXEC_GEMM,       /* loops around an MMA with its loads */
+    EXEC_WINDOW,     /* loops around a window's map with its loads */
+    EXEC_SOFTMAX,    /* rows */
+    EXEC_LAYER_NORM, /* rows */
 } exec_kind;
 
-/* A loop nest around one MMA. Loops over k blocks are gone: the kernel blocks k itself. */
-typedef struct exec_gemm_step {
-    const ent_tile_op *loops[EXEC_MAX_LOOPS];
-    int64_t trips[EXEC_MAX_LOOPS];
-    uint32_t loop_count;
-    uint32_t load_a, load_b;    /* accesses */
-    uint32_t acc, tile_a, tile_b;
-    uint32_t init_access;       /* bias access, NONE: zeros or the acc tile */
-    bool init_is_tile;          /* accumulates into what the acc tile holds */
-    bool transpose_b;
-    int64_t batch, k, k_start;  /* k_start: element where the k range begins */
-    bool pack_a, im2col, pack_b;
-    bool clip;
-    float lo, hi;
-    uint32_t add_access;        /* residual that is added before the clip, NONE */
-    uint32_t store_access;      /* result goes straight to the buffer, NONE: to the acc tile */
-    uint64_t rows_offset, zero_offset, pack_a_offset, pack_b_offset, c_rows_offset, add_rows_offset; /* in scratch */
-} exec_gemm_step;
-
-typedef struct exec_window_step {
-    const ent_tile_op *loops[EXEC_MAX_LOOPS];
-    int64_t trips[EXEC_MAX_LOOPS];
-    uint32_t loop_count;
-    ent_cpu_window_op op;
-    uint32_t acc;
-    uint32_t load_x, load_w; /* accesses; load_w NONE for pools */
-    uint32_t init_access;    /* bias, NONE */
-    bool clip;
-    float lo, hi;
-    float scale;
-    int64_t taps;
-    uint32_t store_access;
-    uint64_t taps_offset;
-} exec_window_step;
-
-typedef struct exec_step {
+struct exec_step {
     exec_kind kind;
+    exec_step_fn run;
     const ent_tile_op *op;
-    uint32_t jump;   /* LOOP: step after its END; END: its LOOP */
-    uint32_t access; /* LOAD, STORE */
-    bool in_place;   /* LOAD: nothing else writes the tile, so that a plain view serves; MAP: writes straight to the store's buffer */
-    uint32_t store;  /* MAP with in_place: the access */
-    int8_t type;     /* MAP: ent_cpu_type of the sources, -1: scalar code */
-    exec_gemm_step *gemm;
-    exec_window_step *window;
-} exec_step;
+    uint32_t dst;       /* tile or NONE */
+    uint32_t source_count;
+    uint32_t source[2 + ENT_MAX_RANK]; /* tiles; of moves: what is stored, then the gathers */
+    uint32_t access;
+    uint32_t depth;     /* loops around it */
+    uint32_t jump;      /* LOOP: its END; END: its LOOP */
+    bool accumulates;   /* reads dst as well */
+    bool vector;        /* runs on kernels of the ISA level */
+    bool emulated;      /* through another dtype */
+    int64_t begin, end; /* LOOP */
+    size_t data_offset; /* of its own place in scratch */
+    void *data;         /* the kind's own */
+};
 
-typedef struct exec_kernel {
-    ent_kernel head;
+/* A class ends where the last of these stores ends. */
+typedef struct exec_clip {
+    uint32_t axis_class, access, axis;
+} exec_clip;
+
+/* Blocks of memory that live as long as the plan. */
+typedef struct exec_arena {
+    const ent_host *host;
+    void *first;
+    char *at;
+    size_t left;
+    bool failed;
+} exec_arena;
+
+struct exec_plan {
     const ent_cpu_kernels *kernels;
-    ent_cpu_pool *pool;
-    exec_scratch *scratch;
     ent_tile_program program;
-    void *memory; /* chain of what decoding allocated */
+    exec_arena arena;
+    int64_t *sizes; /* values of the program's expressions */
+    ent_ops_error error;
     exec_access *accesses;
+    exec_tile *tiles;
+    uint32_t tile_count;
     exec_step *steps;
     uint32_t step_count;
-    uint64_t *tile_offsets; /* of each tile in scratch */
-    uint64_t scratch_bytes; /* of one thread */
-    uint64_t *shared_sizes; /* SCRATCH buffers of the program: bytes */
-    void **shared;          /* their memory */
+    exec_clip *clips;
+    uint32_t clip_count;
+    int64_t *extents; /* of each class, unclipped */
+    uint32_t class_count;
+    int64_t grid[ENT_TILE_MAX_VARIABLES]; /* instances along each grid axis */
     int64_t instances;
-    int64_t grid_counts[8];
-    bool parallel;
+    uint32_t *binding; /* buffer -> binding, NONE for scratch buffers */
     uint64_t *binding_bytes;
-} exec_kernel;
+    uint32_t binding_count;
+    char **owned; /* scratch buffers */
+    size_t scratch_bytes; /* of one thread */
+    double work_ns;       /* of all instances on one thread, roughly */
+    uint32_t tier;
+    char path[64];
+};
 
-/* Where a tile is at the moment: its scratch, or a view of a buffer. Strides in elements. */
-typedef struct exec_tile {
-    uint8_t *data;
-    int64_t strides[ENT_TILE_MAX_RANK];
-} exec_tile;
+/* ---- exec_load.c: from bytes to a plan ---- */
+void *exec_allocate(exec_arena *arena, size_t bytes); /* zeroed; NULL sets failed */
+/* Decodes, verifies and plans for these symbol values (NULL: all zero is not tried, there are none). On failure the code and
+ * plan->error tell why. The plan is freed by the caller either way. */
+ent_code exec_plan_create(const ent_host *host, const ent_cpu_kernels *kernels, const uint8_t *bytes, size_t size,
+                          const int64_t *symbols, size_t symbol_count, exec_plan **out);
+void exec_plan_destroy(exec_plan *plan);
+ent_code exec_refuse(exec_plan *plan, ent_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* One instance on one thread. */
-typedef struct exec_run {
-    exec_kernel *kernel;
-    void *const *buffers; /* in the program's order */
-    uint8_t *scratch;
-    exec_tile *tiles;     /* in scratch */
-    int64_t variables[ENT_TILE_MAX_TERMS * 4];
-} exec_run;
+/* ---- exec_plan.c ---- */
+ent_code exec_make_steps(exec_plan *plan);
+/* ---- exec_versions.c, exec_classes.c, exec_fold.c, exec_rows.c: passes over the steps ---- */
+ent_code exec_make_tiles(exec_plan *plan);
+void exec_settle_places(exec_plan *plan); /* which tiles are views of inputs, or written straight to outputs */
+ent_code exec_make_classes(exec_plan *plan);
+void exec_fold_steps(exec_plan *plan);
+void exec_find_rows(exec_plan *plan);
+void exec_settle_tier(exec_plan *plan);
+void exec_softmax(exec_run *run, const exec_step *step);
+void exec_layer_norm(exec_run *run, const exec_step *step);
+uint32_t exec_rows_mask(const exec_step *step); /* axes that make a row */
 
-/* exec_load.c */
-ent_code exec_kernel_load(ent_device *device, const ent_cpu_kernels *kernels, ent_cpu_pool *pool, exec_scratch *scratch,
-                          const ent_call *call, const uint8_t *bytes, size_t size, ent_kernel **out);
-void exec_kernel_unload(ent_kernel *kernel);
-/* exec_match.c: replaces what is recognised in kernel->steps; adds scratch needs. */
-ent_code exec_match(exec_kernel *kernel, const ent_call *call);
-uint64_t exec_reserve(exec_kernel *kernel, uint64_t bytes); /* offset of fresh scratch */
-void *exec_take(exec_kernel *kernel, size_t bytes);         /* zeroed memory that lives with the kernel */
+/* ---- exec_run.c ---- */
+/* Runs all instances. scratch has pool threads * plan->scratch_bytes. buffers: one address a buffer of the program. */
+void exec_plan_run(const exec_plan *plan, ent_cpu_pool *pool, char *scratch, void *const *buffers);
 
-/* exec_access.c */
-/* Coordinate of dimension d for tile position 0 (before any divisor). */
-int64_t exec_coordinate(const exec_run *run, const ent_tile_index *index);
-void exec_load_tile(exec_run *run, const exec_step *step);
-void exec_store_tile(exec_run *run, const exec_step *step);
-/* Rectangle [lo, hi) of tile positions inside the buffer, element offset of position 0, and stride per tile axis, for accesses
- * without gather, divisor or block on a moving dimension. False where a dimension without axis is outside. */
-bool exec_affine(const exec_run *run, const exec_access *access, uint32_t rank, const int64_t *shape, int64_t *lo, int64_t *hi,
-                 int64_t *offset, int64_t *strides);
-/* exec_map.c, exec_reduce.c */
-void exec_map(exec_run *run, const exec_step *step);
-void exec_reduce(exec_run *run, const exec_step *step);
-int8_t exec_map_type(const exec_kernel *kernel, const ent_tile_op *op);
-bool exec_reduce_is_vector(const exec_kernel *kernel, const ent_tile_op *op);
-/* exec_gemm.c, exec_window.c */
-void exec_gemm(exec_run *run, const exec_gemm_step *step);
-void exec_window(exec_run *run, const exec_window_step *step);
-/* exec_move.c */
+/* ---- exec_access.c: places of tiles ---- */
+/* The first coordinate of a dim, without the tile's part. */
+int64_t exec_dim_start(const exec_run *run, const exec_dim *dim);
+/* Positions t in [0, extent) whose coordinate start + step * t lies in [0, limit). Empty: lo == hi. */
+void exec_interval(int64_t start, int64_t step, int64_t limit, int64_t extent, int64_t *lo, int64_t *hi);
+/* The rectangle of an affine access that lies inside; returns the element offset of position 0. */
+int64_t exec_rectangle(const exec_run *run, const exec_access *access, const exec_tile *tile, int64_t *lo, int64_t *hi);
+/* Puts the tile where its step will write it: straight into the output when that holds all of it, else scratch. */
+void exec_place(exec_run *run, uint32_t tile);
+void exec_place_scratch(exec_run *run, uint32_t tile);
+
+/* ---- exec_move.c ---- */
+void exec_load(exec_run *run, const exec_step *step);
+void exec_store(exec_run *run, const exec_step *step);
+void exec_fill(exec_run *run, const exec_step *step);
 void exec_reshape(exec_run *run, const exec_step *step);
 void exec_permute(exec_run *run, const exec_step *step);
 void exec_iota(exec_run *run, const exec_step *step);
-void exec_fill(exec_run *run, const exec_step *step);
-void exec_mma_scalar(exec_run *run, const exec_step *step);
-/* exec_run.c */
-ent_code exec_run_kernel(ent_kernel *kernel, void *const *addresses, const ent_step *step);
+/* Copies between any strides (elements), up to EXEC_RANK axes. */
+void exec_copy(const ent_cpu_kernels *kernels, uint32_t rank, const int64_t *extents, const char *from,
+               const int64_t *from_strides, char *to, const int64_t *to_strides, uint32_t element_bytes);
+void exec_fill_value(uint32_t rank, const int64_t *extents, char *to, const int64_t *strides, uint32_t dtype, double value);
+/* The bytes of a number as an element; returns its size. */
+uint32_t exec_element(uint32_t dtype, double value, void *out);
 
-static inline const ent_tile_value *exec_value(const exec_kernel *kernel, uint32_t tile) { return &kernel->program.values[tile]; }
-static inline int64_t exec_elements(const ent_tile_value *value) {
-    int64_t count = 1;
-    for (uint32_t i = 0; i < value->rank; i++) count *= value->shape[i];
-    return count;
+/* ---- exec_map.c, exec_row.c, exec_reduce.c, exec_gemm.c, exec_window.c ---- */
+bool exec_bind_map(exec_plan *plan, exec_step *step);
+void exec_map(exec_run *run, const exec_step *step);
+bool exec_bind_reduce(exec_plan *plan, exec_step *step);
+void exec_reduce(exec_run *run, const exec_step *step);
+bool exec_bind_multiply(exec_plan *plan, exec_step *step);
+void exec_multiply(exec_run *run, const exec_step *step);
+/* Recognises a nest that starts at op `at`: fills the step and returns the number of ops it stands for; 0: none. */
+uint32_t exec_match_gemm(exec_plan *plan, uint32_t at, exec_step *step);
+uint32_t exec_match_window(exec_plan *plan, uint32_t at, exec_step *step);
+void exec_gemm(exec_run *run, const exec_step *step);
+void exec_window(exec_run *run, const exec_step *step);
+/* Folds the map at `step` into the nest if its kernel can do it last. */
+bool exec_gemm_fold(exec_plan *plan, exec_step *nest, const exec_step *step);
+bool exec_window_fold(exec_plan *plan, exec_step *nest, const exec_step *step);
+size_t exec_gemm_scratch(exec_plan *plan, exec_step *nest, size_t offset); /* claims scratch; returns the new end */
+size_t exec_window_scratch(exec_plan *plan, exec_step *nest, size_t offset);
+size_t exec_multiply_scratch(exec_plan *plan, exec_step *step, size_t offset);
+size_t exec_move_scratch(exec_plan *plan, exec_step *step, size_t offset);
+double exec_nest_flops(const exec_plan *plan, const exec_step *nest);
+int64_t exec_window_taps(const exec_step *nest);
+
+/* ---- helpers ---- */
+
+/* Operands walked together: an inner run of n elements (steps 0 or 1) inside up to three outer axes (byte strides). */
+typedef struct exec_nest {
+    int64_t n;
+    int64_t inner[EXEC_MAX_OPERANDS];
+    int64_t extents[EXEC_RANK];
+    int64_t strides[EXEC_MAX_OPERANDS][EXEC_RANK];
+} exec_nest;
+
+/* views: of the operands, which may be broadcast (their extent is 1 where the tile's is not). */
+void exec_nest_make(exec_nest *nest, const exec_run *run, const uint32_t *tiles, uint32_t count);
+
+static inline int64_t exec_extent(const exec_run *run, const exec_tile *tile, uint32_t axis) {
+    return run->extents[tile->axis_class[axis]];
 }
-/* Row-major strides. */
-static inline void exec_plain_strides(const ent_tile_value *value, int64_t *out) {
-    int64_t stride = 1;
-    for (uint32_t i = value->rank; i-- > 0; stride *= value->shape[i]) out[i] = stride;
+
+/* size: table */
+static inline uint32_t exec_cpu_type(uint32_t dtype) {
+    switch (dtype) {
+    case ENT_DTYPE_F32:
+        return ENT_CPU_F32;
+    case ENT_DTYPE_F64:
+        return ENT_CPU_F64;
+    case ENT_DTYPE_I32:
+        return ENT_CPU_I32;
+    case ENT_DTYPE_I64:
+        return ENT_CPU_I64;
+    case ENT_DTYPE_U8:
+        return ENT_CPU_U8;
+    case ENT_DTYPE_I8:
+        return ENT_CPU_I8;
+    case ENT_DTYPE_BOOL:
+        return ENT_CPU_BOOL;
+    case ENT_DTYPE_F16:
+        return ENT_CPU_F16;
+    case ENT_DTYPE_BF16:
+        return ENT_CPU_BF16;
+    default:
+        return ENT_CPU_TYPE_COUNT;
+    }
+}
+
+static inline bool exec_is_float(uint32_t dtype) {
+    return (dtype >= ENT_DTYPE_F32 && dtype <= ENT_DTYPE_F64) ||
+           (dtype >= ENT_DTYPE_F8E4M3FN && dtype <= ENT_DTYPE_F8E8M0);
+}
+
+static inline int64_t exec_elements(const exec_tile *tile) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < tile->rank; i++) count *= tile->shape[i];
+    return count;
 }
 
 #endif
