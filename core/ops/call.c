@@ -73,9 +73,9 @@ ent_tensor *ent_ops_output(const ent_ops_call *call, uint32_t index) {
 }
 
 int64_t ent_ops_product(const int64_t *dims, uint32_t from, uint32_t to) {
-    int64_t product = 1;
-    for (uint32_t i = from; i < to; i++) product *= dims[i];
-    return product;
+    uint64_t product = 1; /* wraps only beside an extent of 0: see ent_ops_check_extents */
+    for (uint32_t i = from; i < to; i++) product *= (uint64_t)dims[i];
+    return (int64_t)product;
 }
 
 int64_t ent_ops_element_count(const ent_tensor *tensor) {

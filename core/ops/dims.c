@@ -51,6 +51,14 @@ ent_code ent_ops_dims_where(ent_ops_call *call, ent_tensor *outputs) {
     return code;
 }
 
+bool ent_ops_check_extents(const ent_tensor *tensor) {
+    if (tensor->rank > ENT_MAX_RANK) return false;
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (tensor->dims[i] < 0 || tensor->dims[i] > (int64_t)1 << 40) return false;
+    ent_layout plain = ent_layout_plain(tensor->rank);
+    return ent_layout_bytes(&plain, (ent_dtype)tensor->dtype, tensor->dims) >= 0;
+}
+
 /* Arity, dtype, rank and layout of the arguments, before any rule reads them. */
 ent_code ent_ops_check_inputs(ent_ops_call *call, const ent_ops_binding **out) {
     const ent_op_info *info = ent_op_info_get(call->op);
@@ -74,14 +82,11 @@ ent_code ent_ops_check_inputs(ent_ops_call *call, const ent_ops_binding **out) {
                 return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "input %u is missing", i);
             continue;
         }
-        if (input->rank > ENT_MAX_RANK)
-            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "input %u has rank %u", i, input->rank);
-        for (uint32_t j = 0; j < input->rank; j++)
-            if (input->dims[j] < 0)
-                return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "input %u has a negative extent", i);
+        if (!ent_ops_check_extents(input))
+            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "input %u has impossible dims", i);
         ent_layout plain = ent_layout_plain(input->rank);
         int64_t bytes = ent_layout_bytes(&plain, (ent_dtype)input->dtype, input->dims);
-        if (bytes < 0 || (input->data && (uint64_t)bytes > input->size_bytes))
+        if (input->data && (uint64_t)bytes > input->size_bytes)
             return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
                                   "input %u has less memory than its dims need", i);
     }
@@ -107,8 +112,7 @@ ent_code ent_ops_output_dims(uint32_t op, ent_attrs attrs, const ent_tensor *con
     ent_ops_scratch_release(&call);
     if (code != ENT_OK) return code;
     for (uint32_t i = 0; i < output_count; i++) {
-        ent_layout plain = ent_layout_plain(outputs[i].rank);
-        if (ent_layout_bytes(&plain, (ent_dtype)outputs[i].dtype, outputs[i].dims) < 0)
+        if (!ent_ops_check_extents(&outputs[i]))
             return ent_ops_refuse(&call, ENT_CODE_INVALID_ARGUMENT, "output %u would be too large to address",
                                   i);
     }

@@ -71,6 +71,8 @@ const ent_ops_binding *ent_ops_binding_get(uint32_t op);
 /* dims.c */
 /* Arity, ranks and dtype of input 0; the binding of an operator that has a meaning. */
 ent_code ent_ops_check_inputs(ent_ops_call *call, const ent_ops_binding **out);
+/* False when a rank, an extent (beyond 2^40) or the bytes in row-major order cannot be right. */
+bool ent_ops_check_extents(const ent_tensor *tensor);
 /* Broadcasts dims into output's. */
 ent_code ent_ops_dims_merge(ent_ops_call *call, const int64_t *dims, uint32_t rank, ent_tensor *output);
 

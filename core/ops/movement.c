@@ -109,7 +109,7 @@ ent_code ent_ops_dims_split(ent_ops_call *call, ent_tensor *outputs) {
         return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
                               "the split must have known sizes for %u outputs", call->output_count);
     for (uint32_t i = 0; i < call->output_count; i++) {
-        int64_t each = (extent + parts - 1) / parts, rest = extent - total;
+        int64_t each = extent / parts + (extent % parts != 0), rest = extent - total;
         int64_t part = sizes ? ent_ops_load_i64(sizes->data, sizes->dtype, i) : each < rest ? each : rest;
         if (part < 0 || part > rest)
             return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the split sizes do not fit extent %lld",

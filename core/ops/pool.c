@@ -106,8 +106,9 @@ static void pool_planes(const pooling *p) {
             else
                 p->values[to] = result.best_index < 0 ? p->nothing : result.best;
             if (!p->indices) continue;
-            int64_t at = p->column_major ? column_major(w, result.best_index) : result.best_index;
-            p->indices[to] = plane * w->in_count + at;
+            int64_t at = result.best_index;
+            if (p->column_major && at >= 0) at = column_major(w, at);
+            p->indices[to] = at < 0 ? -1 : plane * w->in_count + at;
         }
     }
 }

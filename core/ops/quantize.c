@@ -39,7 +39,7 @@ static ent_code scaling_resolve(ent_ops_call *call, scaling *s) {
     s->block = block;
     bool fits = block > 0 && scale->rank == x->rank;
     for (uint32_t i = 0; fits && i < x->rank; i++)
-        fits = scale->dims[i] == (i == s->axis ? (extent - 1) / block + (extent > 0) : x->dims[i]);
+        fits = scale->dims[i] == (i == s->axis ? extent / block + (extent % block != 0) : x->dims[i]);
     return fits ? ENT_OK
                 : ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
                                  "the scale's dims do not fit blocks of %lld", (long long)block);

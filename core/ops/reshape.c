@@ -121,6 +121,8 @@ ent_code ent_ops_dims_unsqueeze(ent_ops_call *call, ent_tensor *outputs) {
 
 ent_code ent_ops_dims_dropout(ent_ops_call *call, ent_tensor *outputs) {
     const ent_tensor *training = ent_ops_input(call, 2), *ratio = ent_ops_input(call, 1);
+    if ((training && ent_ops_element_count(training) != 1) || (ratio && ent_ops_element_count(ratio) != 1))
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "ratio and training_mode must be scalars");
     bool drops = training && training->data && ent_ops_load_i64(training->data, training->dtype, 0) != 0;
     if (drops && (!ratio || !ratio->data || ent_ops_load_f64(ratio->data, ratio->dtype, 0) != 0))
         return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED, "training mode draws random numbers");

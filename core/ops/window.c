@@ -2,6 +2,9 @@
  * ConvTranspose, MaxPool and AveragePool. */
 #include "core/ops/internal.h"
 
+/* Of strides, dilations, kernels and pads: products with an extent then fit 64 bits. */
+#define LARGEST_SETTING (1 << 22)
+
 static int64_t list_value(const ent_attr *list, uint32_t i, int64_t missing) {
     return list && i < list->count ? list->ints[i] : missing;
 }
@@ -12,7 +15,7 @@ static ent_code check_list(ent_ops_call *call, const char *name, uint32_t count,
     if (list->type != ENT_ATTR_INTS || list->count != count)
         return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%s must have %u values", name, count);
     for (uint32_t i = 0; i < count; i++)
-        if (list->ints[i] < least || list->ints[i] > INT32_MAX)
+        if (list->ints[i] < least || list->ints[i] > LARGEST_SETTING)
             return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "%s has the value %lld", name,
                                   (long long)list->ints[i]);
     return ENT_OK;
