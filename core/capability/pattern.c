@@ -34,8 +34,11 @@ static uint32_t read_class(ent_reader *reader, const char *field) {
 static void read_node(ent_reader *reader, uint32_t index, ent_pattern_node *out) {
     out->ops = read_ops(reader, "ops", &out->op_count);
     out->op_class = read_class(reader, "class");
-    out->from =
-        (uint32_t)ent_reader_int(reader, "from", false, index ? index - 1 : 0, 0, index ? index - 1 : 0);
+    uint32_t before = index ? index - 1 : 0;
+    out->from = (uint32_t)ent_reader_int(reader, "from", false, before, 0, 15);
+    if (!reader->status && out->from != before)
+        ent_reader_fail(reader, "from", "capability.pattern",
+                        "must be %u, the node before: this version matches chains only", before);
     out->repeat_min = (uint32_t)ent_reader_int(reader, "repeat_min", false, 1, index ? 0 : 1, 16);
     out->repeat_max = (uint32_t)ent_reader_int(reader, "repeat_max", false,
                                                out->repeat_min > 1 ? out->repeat_min : 1, 1, 16);
