@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const uint32_t *copy_ids(ent_lower_builder *b, const uint32_t *ids, uint32_t count) {
-    return ent_arena_copy(b->arena, ids, (count + 1) * sizeof *ids);
+    return ent_arena_copy(b->arena, ids, count * sizeof *ids);
 }
 
 /* Queues of different devices are kept in order: a step waits for the one before it when that ran elsewhere.
