@@ -84,6 +84,10 @@ static ent_code open_device(ent_state *state, const ent_call *call, const ent_pa
 
 static const ent_device_v1 device_interface = {
     {sizeof(ent_device_v1), ENT_STRUCT_DEVICE_V1, NULL}, list_devices, open_device, close_device, cpu_declare};
+/* Regions are quoted as core/ops can run them. Tile programs are the core's own offers, never quoted, and nothing that was offered
+ * is taken back: no award. */
+static const ent_negotiate_v1 negotiate_interface = {
+    {sizeof(ent_negotiate_v1), ENT_STRUCT_NEGOTIATE_V1, NULL}, NULL, ent_common_quote, NULL};
 static const ent_compile_v1 compile_interface = {{sizeof(ent_compile_v1), ENT_STRUCT_COMPILE_V1, NULL}, cpu_compile};
 static const ent_blob_v1 blob_interface = {
     {sizeof(ent_blob_v1), ENT_STRUCT_BLOB_V1, NULL}, cpu_blob_check, cpu_blob_requirement};
@@ -112,7 +116,7 @@ static const void *get_interface(uint32_t id, uint32_t version) {
     case ENT_INTERFACE_DEVICE:
         return &device_interface;
     case ENT_INTERFACE_NEGOTIATE:
-        return &ent_common_region_negotiate;
+        return &negotiate_interface;
     case ENT_INTERFACE_COMPILE:
         return &compile_interface;
     case ENT_INTERFACE_BLOB:
