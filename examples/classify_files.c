@@ -1,10 +1,11 @@
-/* What are these files? Reads files, runs a magika bundle over their bytes and prints each file's type and the model's score.
+/* What are these files? Reads files, runs a magika bundle over their bytes and prints each file's type and
+ * the model's score.
  *
  *     classify_files magika.ent LABELS [FILE|FOLDER]...
  *
- * LABELS names the model's outputs, one a line: examples/magika_labels.txt. Folders are walked (hidden entries are left out,
- * links are not followed); without a path, the current folder. An application of Entente needs no more than this:
- * <entente/entente.h> and libentente_runtime. */
+ * LABELS names the model's outputs, one a line: examples/magika_labels.txt. Folders are walked (hidden
+ * entries are left out, links are not followed); without a path, the current folder. An application of
+ * Entente needs no more than this: <entente/entente.h> and libentente_runtime. */
 #define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <errno.h>
@@ -15,8 +16,9 @@
 
 #include "entente/entente.h"
 
-/* The model's input: the first and the last KEPT bytes of a file, without the white space around them, padded with PADDING. They are
- * looked for in the first and the last BLOCK bytes. So does the magika package (1.0.3, _extract_features_from_seekable). */
+/* The model's input: the first and the last KEPT bytes of a file, without the white space around them, padded
+ * with PADDING. They are looked for in the first and the last BLOCK bytes. So does the magika package (1.0.3,
+ * _extract_features_from_seekable). */
 enum { KEPT = 1024, BLOCK = 4096, PADDING = 256, TOO_FEW = 8, MAX_LABELS = 1024 };
 
 typedef struct classifier {
@@ -33,12 +35,12 @@ typedef struct contents {
     size_t size; /* of each block: the smaller of BLOCK and the file */
 } contents;
 
-static int read_contents(const char *path, long long file_size, contents *out)
-{
+static int read_contents(const char *path, long long file_size, contents *out) {
     FILE *file = fopen(path, "rb");
     if (!file) return -1;
     out->size = file_size < BLOCK ? (size_t)file_size : BLOCK;
-    int ok = fread(out->head, 1, out->size, file) == out->size && fseeko(file, (off_t)(file_size - (long long)out->size), SEEK_SET) == 0 &&
+    int ok = fread(out->head, 1, out->size, file) == out->size &&
+             fseeko(file, (off_t)(file_size - (long long)out->size), SEEK_SET) == 0 &&
              fread(out->tail, 1, out->size, file) == out->size;
     fclose(file);
     if (!ok && errno == 0) errno = EIO;
@@ -46,14 +48,12 @@ static int read_contents(const char *path, long long file_size, contents *out)
 }
 
 /* White space as Python's bytes.strip() sees it. */
-static int is_space(unsigned char c)
-{
+static int is_space(unsigned char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 /* Fills the model's 2 * KEPT numbers. Returns how many bytes the head has after stripping. */
-static size_t make_input(const contents *c, int32_t *out)
-{
+static size_t make_input(const contents *c, int32_t *out) {
     size_t begin = 0, end = c->size;
     while (begin < c->size && is_space(c->head[begin])) begin++;
     while (end > 0 && is_space(c->tail[end - 1])) end--;
@@ -67,8 +67,7 @@ static size_t make_input(const contents *c, int32_t *out)
 }
 
 /* ASCII is enough for the few bytes that the model is not asked about. */
-static const char *type_of_few_bytes(const contents *c)
-{
+static const char *type_of_few_bytes(const contents *c) {
     for (size_t i = 0; i < c->size; i++)
         if (c->head[i] >= 0x80) return "unknown";
     return "txt";
@@ -76,16 +75,20 @@ static const char *type_of_few_bytes(const contents *c)
 
 /* ---- the model ---- */
 
-static void print_row(const char *path, const char *type, double score)
-{
-    if (score < 0) printf("%-52s %-16s     -\n", path, type);
-    else printf("%-52s %-16s %5.1f %%\n", path, type, 100 * score);
+static void print_row(const char *path, const char *type, double score) {
+    if (score < 0)
+        printf("%-52s %-16s     -\n", path, type);
+    else
+        printf("%-52s %-16s %5.1f %%\n", path, type, 100 * score);
 }
 
-static int classify(classifier *self, const char *path, const int32_t *input)
-{
+static int classify(classifier *self, const char *path, const int32_t *input) {
     entente_error error;
-    entente_tensor in = {.data = (void *)(uintptr_t)input, .size_bytes = 2 * KEPT * sizeof *input, .dtype = ENTENTE_I32, .rank = 2, .dims = {1, 2 * KEPT}};
+    entente_tensor in = {.data = (void *)(uintptr_t)input,
+                         .size_bytes = 2 * KEPT * sizeof *input,
+                         .dtype = ENTENTE_I32,
+                         .rank = 2,
+                         .dims = {1, 2 * KEPT}};
     entente_tensor out = {0};
     int code = entente_run(self->bundle, &in, 1, &out, 1, &error);
     if (code) {
@@ -100,8 +103,7 @@ static int classify(classifier *self, const char *path, const int32_t *input)
     return 0;
 }
 
-static void classify_file(classifier *self, const char *path, long long size)
-{
+static void classify_file(classifier *self, const char *path, long long size) {
     static contents c;
     static _Alignas(64) int32_t input[2 * KEPT]; /* aligned: the runtime reads it in place */
     self->files++;
@@ -120,13 +122,11 @@ static void classify_file(classifier *self, const char *path, long long size)
 
 /* ---- files and folders ---- */
 
-static int keep_visible(const struct dirent *entry)
-{
+static int keep_visible(const struct dirent *entry) {
     return entry->d_name[0] != '.';
 }
 
-static void classify_path(classifier *self, const char *path, int depth)
-{
+static void classify_path(classifier *self, const char *path, int depth) {
     struct stat info;
     if (lstat(path, &info) != 0) {
         fprintf(stderr, "classify_files: %s: %s\n", path, strerror(errno));
@@ -140,7 +140,8 @@ static void classify_path(classifier *self, const char *path, int depth)
     for (int i = 0; i < count; i++) {
         char child[4096];
         int in_here = strcmp(path, ".") == 0;
-        int length = snprintf(child, sizeof child, "%s%s%s", in_here ? "" : path, in_here ? "" : "/", entries[i]->d_name);
+        int length = snprintf(child, sizeof child, "%s%s%s", in_here ? "" : path, in_here ? "" : "/",
+                              entries[i]->d_name);
         if (length < (int)sizeof child) classify_path(self, child, depth + 1);
         free(entries[i]);
     }
@@ -148,8 +149,7 @@ static void classify_path(classifier *self, const char *path, int depth)
 }
 
 /* One label a line; # starts a comment. */
-static int read_labels(classifier *self, const char *path)
-{
+static int read_labels(classifier *self, const char *path) {
     char line[256];
     FILE *file = fopen(path, "r");
     if (!file) {
@@ -165,18 +165,19 @@ static int read_labels(classifier *self, const char *path)
 }
 
 /* The bundle must be one for int32 [1, 2048] with a row of f32 scores. */
-static int check_ports(const entente_bundle *bundle)
-{
+static int check_ports(const entente_bundle *bundle) {
     entente_port in, out;
-    if (entente_input_count(bundle) == 1 && entente_output_count(bundle) == 1 && !entente_input(bundle, 0, &in) &&
-        !entente_output(bundle, 0, &out) && in.dtype == ENTENTE_I32 && in.rank == 2 && in.dims[1] == 2 * KEPT && out.dtype == ENTENTE_F32)
+    if (entente_input_count(bundle) == 1 && entente_output_count(bundle) == 1 &&
+        !entente_input(bundle, 0, &in) && !entente_output(bundle, 0, &out) && in.dtype == ENTENTE_I32 &&
+        in.rank == 2 && in.dims[1] == 2 * KEPT && out.dtype == ENTENTE_F32)
         return 0;
-    fprintf(stderr, "classify_files: this is not the magika model: it must take int32 [1, %d] and give f32 scores\n", 2 * KEPT);
+    fprintf(stderr,
+            "classify_files: this is not the magika model: it must take int32 [1, %d] and give f32 scores\n",
+            2 * KEPT);
     return ENTENTE_BAD_MODEL;
 }
 
-static int run(classifier *self, entente_runtime *runtime, const char *bundle, char **paths)
-{
+static int run(classifier *self, entente_runtime *runtime, const char *bundle, char **paths) {
     static char here[] = ".";
     static char *const here_only[] = {here, NULL};
     entente_error error;
@@ -186,15 +187,15 @@ static int run(classifier *self, entente_runtime *runtime, const char *bundle, c
         return code;
     }
     code = check_ports(self->bundle);
-    for (char *const *path = *paths ? paths : here_only; !code && *path; path++) classify_path(self, *path, 0);
+    for (char *const *path = *paths ? paths : here_only; !code && *path; path++)
+        classify_path(self, *path, 0);
     entente_bundle_close(self->bundle);
     if (code) return code;
     fprintf(stderr, "%zu files, %zu not read\n", self->files, self->failed);
     return self->failed ? ENTENTE_USAGE : 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static classifier self;
     entente_runtime *runtime;
     entente_error error;

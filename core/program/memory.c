@@ -1,12 +1,15 @@
-/* Offline memory placement: a portfolio of orders, each placed by best fit, then a bounded improvement search.
+/* Offline memory placement: a portfolio of orders, each placed by best fit, then a bounded improvement
+ * search.
  *
- * No single order is good everywhere: largest first packs wide networks, longest first long skip connections, most contended first
- * the peak itself. Each order places one item after another into the smallest gap that the items already placed and alive at the
- * same time leave. Those are found in a segment tree over the items by first step that holds the last step of what is placed, so
- * an item costs O(conflicts * log n), not O(n). Dense problems could still be quadratic: each order has a budget of conflicts
- * and is given up beyond it; the sweep (memory_sweep.c) comes first and always finishes. An order is also given up as soon as it
- * reaches the best peak so far. The search ends at the lower bound, which is reached on nearly every real network.
- * Related: Pisarchyk and Lee, "Efficient memory management for deep neural net inference" (2020); MiniMalloc (2023). */
+ * No single order is good everywhere: largest first packs wide networks, longest first long skip connections,
+ * most contended first the peak itself. Each order places one item after another into the smallest gap that
+ * the items already placed and alive at the same time leave. Those are found in a segment tree over the items
+ * by first step that holds the last step of what is placed, so an item costs O(conflicts * log n), not O(n).
+ * Dense problems could still be quadratic: each order has a budget of conflicts and is given up beyond it;
+ * the sweep (memory_sweep.c) comes first and always finishes. An order is also given up as soon as it reaches
+ * the best peak so far. The search ends at the lower bound, which is reached on nearly every real network.
+ * Related: Pisarchyk and Lee, "Efficient memory management for deep neural net inference" (2020); MiniMalloc
+ * (2023). */
 #include "core/program/memory.h"
 
 #include <stdlib.h>
@@ -38,35 +41,33 @@ typedef struct placer {
     uint64_t budget;
 } placer;
 
-static int compare_ranked(const void *left, const void *right)
-{
+static int compare_ranked(const void *left, const void *right) {
     const ranked *a = left, *b = right;
     if (a->key != b->key) return a->key < b->key ? 1 : -1;
     return (a->position > b->position) - (a->position < b->position);
 }
 
-static int compare_span(const void *left, const void *right)
-{
+static int compare_span(const void *left, const void *right) {
     const span *a = left, *b = right;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
 /* Number of positions whose first step is <= step. */
-static uint32_t started_by(const ent_memory_problem *problem, uint32_t step)
-{
+static uint32_t started_by(const ent_memory_problem *problem, uint32_t step) {
     uint32_t low = 0, high = problem->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (problem->first[middle] <= step) low = middle + 1;
-        else high = middle;
+        if (problem->first[middle] <= step)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
 
-/* Collects the placed items alive together with item `i`; returns their number. Walks the tree from the left, skipping
- * subtrees in which everything ended before. */
-static uint32_t find_conflicts(placer *p, uint32_t i)
-{
+/* Collects the placed items alive together with item `i`; returns their number. Walks the tree from the left,
+ * skipping subtrees in which everything ended before. */
+static uint32_t find_conflicts(placer *p, uint32_t i) {
     const ent_memory_problem *problem = &p->problem;
     uint32_t limit = started_by(problem, problem->last[i]), first = problem->first[i], count = 0;
     uint32_t stack[64], depth = 0;
@@ -88,8 +89,7 @@ static uint32_t find_conflicts(placer *p, uint32_t i)
     return count;
 }
 
-static void mark_placed(placer *p, uint32_t i)
-{
+static void mark_placed(placer *p, uint32_t i) {
     uint32_t end = p->problem.last[i] + 1;
     for (uint32_t node = p->leaves + i; node; node /= 2) {
         if (p->tree[node] >= end) break;
@@ -97,8 +97,7 @@ static void mark_placed(placer *p, uint32_t i)
     }
 }
 
-static uint64_t best_fit(span *spans, uint32_t count, uint64_t size)
-{
+static uint64_t best_fit(span *spans, uint32_t count, uint64_t size) {
     qsort(spans, count, sizeof *spans, compare_span);
     uint64_t cursor = 0, best = FAILED, best_gap = FAILED;
     for (uint32_t i = 0; i < count; i++) {
@@ -111,9 +110,9 @@ static uint64_t best_fit(span *spans, uint32_t count, uint64_t size)
     return best != FAILED ? best : cursor;
 }
 
-/* Places all items in p->order into p->offset. FAILED when the budget ends or the peak would be above `limit`. */
-static uint64_t place_order(placer *p, uint64_t limit)
-{
+/* Places all items in p->order into p->offset. FAILED when the budget ends or the peak would be above
+ * `limit`. */
+static uint64_t place_order(placer *p, uint64_t limit) {
     memset(p->tree, 0, (size_t)p->leaves * 2 * sizeof *p->tree);
     uint64_t peak = 0;
     for (uint32_t k = 0; k < p->problem.count; k++) {
@@ -130,34 +129,34 @@ static uint64_t place_order(placer *p, uint64_t limit)
     return peak;
 }
 
-static void keep_best(placer *p, uint64_t peak)
-{
+static void keep_best(placer *p, uint64_t peak) {
     p->best_peak = peak;
     memcpy(p->best_offset, p->offset, p->problem.count * sizeof *p->offset);
     memcpy(p->best_order, p->order, p->problem.count * sizeof *p->order);
 }
 
-static uint64_t lower_bound(const ent_memory_problem *problem)
-{
+static uint64_t lower_bound(const ent_memory_problem *problem) {
     uint64_t live = 0, most = 0;
     uint32_t ended = 0;
     for (uint32_t i = 0; i < problem->count; i++) {
-        for (; problem->last[problem->by_last[ended]] < problem->first[i]; ended++) live -= problem->size[problem->by_last[ended]];
+        for (; problem->last[problem->by_last[ended]] < problem->first[i]; ended++)
+            live -= problem->size[problem->by_last[ended]];
         live += problem->size[i];
         if (live > most) most = live;
     }
     return most;
 }
 
-/* Per position the largest sum of live sizes while it lives. The sum peaks where an item starts, so positions stand for steps: a
- * range maximum over [own position, last that starts while it lives], in the tree that the placement does not need yet. */
-static void contention(const placer *p, uint64_t *tree, uint64_t *out)
-{
+/* Per position the largest sum of live sizes while it lives. The sum peaks where an item starts, so positions
+ * stand for steps: a range maximum over [own position, last that starts while it lives], in the tree that the
+ * placement does not need yet. */
+static void contention(const placer *p, uint64_t *tree, uint64_t *out) {
     const ent_memory_problem *problem = &p->problem;
     uint64_t live = 0;
     uint32_t ended = 0;
     for (uint32_t i = 0; i < problem->count; i++) {
-        for (; problem->last[problem->by_last[ended]] < problem->first[i]; ended++) live -= problem->size[problem->by_last[ended]];
+        for (; problem->last[problem->by_last[ended]] < problem->first[i]; ended++)
+            live -= problem->size[problem->by_last[ended]];
         live += problem->size[i];
         tree[p->leaves + i] = live;
     }
@@ -174,21 +173,34 @@ static void contention(const placer *p, uint64_t *tree, uint64_t *out)
     }
 }
 
-typedef enum order_kind { ORDER_SIZE, ORDER_CONFLICT, ORDER_AREA, ORDER_DURATION, ORDER_START, ORDER_COUNT } order_kind;
+typedef enum order_kind {
+    ORDER_SIZE,
+    ORDER_CONFLICT,
+    ORDER_AREA,
+    ORDER_DURATION,
+    ORDER_START,
+    ORDER_COUNT
+} order_kind;
 
-static void make_order(placer *p, order_kind kind, const uint64_t *contended, ranked *scratch)
-{
+static void make_order(placer *p, order_kind kind, const uint64_t *contended, ranked *scratch) {
     const ent_memory_problem *problem = &p->problem;
     for (uint32_t i = 0; i < problem->count; i++) {
         uint64_t duration = (uint64_t)problem->last[i] - problem->first[i] + 1, key = 0;
         switch (kind) {
-        case ORDER_SIZE: key = problem->size[i]; break;
-        case ORDER_CONFLICT: key = contended[i]; break;
+        case ORDER_SIZE:
+            key = problem->size[i];
+            break;
+        case ORDER_CONFLICT:
+            key = contended[i];
+            break;
         case ORDER_AREA:
             if (__builtin_mul_overflow(problem->size[i], duration, &key)) key = UINT64_MAX;
             break;
-        case ORDER_DURATION: key = duration; break;
-        default: break;
+        case ORDER_DURATION:
+            key = duration;
+            break;
+        default:
+            break;
         }
         scratch[i] = (ranked){key, i};
     }
@@ -196,8 +208,7 @@ static void make_order(placer *p, order_kind kind, const uint64_t *contended, ra
     for (uint32_t i = 0; i < problem->count; i++) p->order[i] = scratch[i].position;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
+static uint64_t next_random(uint64_t *state) {
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;
@@ -205,36 +216,38 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* A position in best_order of some item that touches the peak. */
-static uint32_t pick_top_item(const placer *p, uint64_t *state)
-{
+static uint32_t pick_top_item(const placer *p, uint64_t *state) {
     uint32_t chosen = 0, seen = 0;
     for (uint32_t k = 0; k < p->problem.count; k++) {
         uint32_t i = p->best_order[k];
-        if (p->best_offset[i] + p->problem.size[i] == p->best_peak && next_random(state) % ++seen == 0) chosen = k;
+        if (p->best_offset[i] + p->problem.size[i] == p->best_peak && next_random(state) % ++seen == 0)
+            chosen = k;
     }
     return chosen;
 }
 
 /* Moves an item that causes the peak to an earlier turn, keeps what is not worse. */
-static void improve(placer *p)
-{
+static void improve(placer *p) {
     uint64_t state = 0x9e3779b97f4a7c15u;
     p->budget = SEARCH_BUDGET;
-    for (uint32_t round = 0; round < SEARCH_ROUNDS && p->best_peak > p->bound && p->budget > p->problem.count; round++) {
+    for (uint32_t round = 0; round < SEARCH_ROUNDS && p->best_peak > p->bound && p->budget > p->problem.count;
+         round++) {
         uint32_t from = pick_top_item(p, &state);
-        uint32_t to = from ? (uint32_t)(next_random(&state) % from) : (uint32_t)(next_random(&state) % p->problem.count);
+        uint32_t to = from ? (uint32_t)(next_random(&state) % from)
+                           : (uint32_t)(next_random(&state) % p->problem.count);
         uint32_t moved = p->best_order[from];
         memcpy(p->order, p->best_order, p->problem.count * sizeof *p->order);
-        if (to < from) memmove(p->order + to + 1, p->order + to, (from - to) * sizeof *p->order);
-        else memmove(p->order + from, p->order + from + 1, (to - from) * sizeof *p->order);
+        if (to < from)
+            memmove(p->order + to + 1, p->order + to, (from - to) * sizeof *p->order);
+        else
+            memmove(p->order + from, p->order + from + 1, (to - from) * sizeof *p->order);
         p->order[to] = moved;
         uint64_t peak = place_order(p, p->best_peak);
         if (peak != FAILED) keep_best(p, peak);
     }
 }
 
-static bool allocate(placer *p, ent_arena *scratch)
-{
+static bool allocate(placer *p, ent_arena *scratch) {
     size_t count = p->problem.count;
     for (p->leaves = 1; p->leaves < count; p->leaves *= 2) continue;
     p->tree = ent_arena_array(scratch, (size_t)p->leaves * 2, sizeof *p->tree);
@@ -246,8 +259,7 @@ static bool allocate(placer *p, ent_arena *scratch)
     return p->tree && p->conflicts && p->offset && p->best_offset && p->order && p->best_order;
 }
 
-static ent_status search(placer *p, ent_arena *scratch)
-{
+static ent_status search(placer *p, ent_arena *scratch) {
     if (!allocate(p, scratch)) return ent_status_out_of_memory();
     ranked *sorting = ent_arena_array(scratch, p->problem.count, sizeof *sorting);
     uint64_t *contended = ent_arena_array(scratch, p->problem.count, sizeof *contended);
@@ -271,8 +283,7 @@ static ent_status search(placer *p, ent_arena *scratch)
 
 /* Copies the items of non-zero size into the problem's arrays; out_items[position] is the caller's index. */
 static ent_status pose(ent_arena *scratch, const ent_memory_item *items, uint32_t count, uint32_t alignment,
-                       ent_memory_problem *out, uint32_t **out_items)
-{
+                       ent_memory_problem *out, uint32_t **out_items) {
     ranked *sorting = ent_arena_array(scratch, (size_t)count + 1, sizeof *sorting);
     uint32_t *first = ent_arena_array(scratch, (size_t)count + 1, sizeof *first);
     uint32_t *last = ent_arena_array(scratch, (size_t)count + 1, sizeof *last);
@@ -304,8 +315,8 @@ static ent_status pose(ent_arena *scratch, const ent_memory_item *items, uint32_
     return NULL;
 }
 
-ent_status ent_memory_place(ent_arena *scratch, ent_memory_item *items, uint32_t count, uint32_t alignment, ent_memory_result *out)
-{
+ent_status ent_memory_place(ent_arena *scratch, ent_memory_item *items, uint32_t count, uint32_t alignment,
+                            ent_memory_result *out) {
     placer p = {0};
     uint32_t *ids = NULL;
     *out = (ent_memory_result){0, 0};

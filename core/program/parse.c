@@ -1,4 +1,5 @@
-/* Reads the text form (see print.c). One function a line kind; the result is verified before it is returned. */
+/* Reads the text form (see print.c). One function a line kind; the result is verified before it is returned.
+ */
 #include "core/program/internal.h"
 
 #include <string.h>
@@ -16,30 +17,27 @@ typedef struct parser {
 
 typedef ENT_ARRAY(uint32_t) id_array;
 
-static ent_status parse_u32(parser *p, uint32_t *out)
-{
+static ent_status parse_u32(parser *p, uint32_t *out) {
     int64_t value = 0;
     ENT_TRY(ent_scan_int(&p->scan, &value));
-    if (value < 0 || value >= (int64_t)ENT_PROGRAM_NONE) return ent_scan_error(&p->scan, "a number from 0 to 4294967294 belongs here");
+    if (value < 0 || value >= (int64_t)ENT_PROGRAM_NONE)
+        return ent_scan_error(&p->scan, "a number from 0 to 4294967294 belongs here");
     *out = (uint32_t)value;
     return NULL;
 }
 
 /* `word` and a number. */
-static ent_status parse_field(parser *p, const char *word, uint32_t *out)
-{
+static ent_status parse_field(parser *p, const char *word, uint32_t *out) {
     ENT_TRY(ent_scan_expect(&p->scan, word));
     return parse_u32(p, out);
 }
 
-static ent_status parse_int_field(parser *p, const char *word, int64_t *out)
-{
+static ent_status parse_int_field(parser *p, const char *word, int64_t *out) {
     ENT_TRY(ent_scan_expect(&p->scan, word));
     return ent_scan_int(&p->scan, out);
 }
 
-static ent_status parse_string(parser *p, const char **out)
-{
+static ent_status parse_string(parser *p, const char **out) {
     ent_str text;
     ENT_TRY(ent_scan_string(&p->scan, &text));
     if (memchr(text.data, 0, text.size)) return ent_scan_error(&p->scan, "a name holds no \\x00");
@@ -47,16 +45,14 @@ static ent_status parse_string(parser *p, const char **out)
     return NULL;
 }
 
-static ent_status parse_name_of(parser *p, const char *const *names, const char *what, uint32_t *out)
-{
+static ent_status parse_name_of(parser *p, const char *const *names, const char *what, uint32_t *out) {
     const char *word = ent_scan_word(&p->scan);
     *out = ent_program_name_index(names, word);
     if (*out == ENT_PROGRAM_NONE) return ent_scan_error(&p->scan, "'%s' is no %s", word ? word : "", what);
     return NULL;
 }
 
-static ent_status parse_dtype(parser *p, uint32_t *out)
-{
+static ent_status parse_dtype(parser *p, uint32_t *out) {
     const char *word = ent_scan_word(&p->scan);
     for (uint32_t i = 1; word && i < ENT_DTYPE_COUNT; i++)
         if (strcmp(word, ent_dtype_name((ent_dtype)i)) == 0) {
@@ -67,8 +63,7 @@ static ent_status parse_dtype(parser *p, uint32_t *out)
 }
 
 /* "12" or "e3"; the e and its number are one word. */
-static ent_status parse_dim(parser *p, ent_dim *out)
-{
+static ent_status parse_dim(parser *p, ent_dim *out) {
     const char *word = ent_scan_word(&p->scan);
     if (!word) return ent_scan_int(&p->scan, out);
     ent_scan digits;
@@ -80,20 +75,20 @@ static ent_status parse_dim(parser *p, ent_dim *out)
     return NULL;
 }
 
-static ent_status parse_dims(parser *p, ent_dim *dims, uint32_t *out_rank)
-{
+static ent_status parse_dims(parser *p, ent_dim *dims, uint32_t *out_rank) {
     ENT_TRY(ent_scan_expect(&p->scan, "["));
     *out_rank = 0;
     while (!ent_scan_accept(&p->scan, "]")) {
-        if (*out_rank && !ent_scan_accept(&p->scan, ",")) return ent_scan_error(&p->scan, "a comma or ] belongs here");
-        if (*out_rank == ENT_MAX_RANK) return ent_scan_error(&p->scan, "a shape has at most %d dimensions", ENT_MAX_RANK);
+        if (*out_rank && !ent_scan_accept(&p->scan, ","))
+            return ent_scan_error(&p->scan, "a comma or ] belongs here");
+        if (*out_rank == ENT_MAX_RANK)
+            return ent_scan_error(&p->scan, "a shape has at most %d dimensions", ENT_MAX_RANK);
         ENT_TRY(parse_dim(p, &dims[(*out_rank)++]));
     }
     return NULL;
 }
 
-static ent_status parse_layout(parser *p, uint32_t rank, ent_layout *out)
-{
+static ent_status parse_layout(parser *p, uint32_t rank, ent_layout *out) {
     *out = ent_layout_plain(rank);
     int64_t number = 0;
     if (ent_scan_accept(&p->scan, "opaque")) {
@@ -105,12 +100,14 @@ static ent_status parse_layout(parser *p, uint32_t rank, ent_layout *out)
     if (!ent_scan_accept(&p->scan, "order")) return NULL;
     for (uint32_t i = 0; i < rank; i++) {
         ENT_TRY(ent_scan_int(&p->scan, &number));
-        if (number < 0 || number > 255) return ent_scan_error(&p->scan, "no axis has number %lld", (long long)number);
+        if (number < 0 || number > 255)
+            return ent_scan_error(&p->scan, "no axis has number %lld", (long long)number);
         out->order[i] = (uint8_t)number;
     }
     while (ent_scan_accept(&p->scan, "block")) {
         uint32_t axis = 0, size = 0;
-        if (out->block_count == ENT_MAX_BLOCKS) return ent_scan_error(&p->scan, "a layout has at most %d blocks", ENT_MAX_BLOCKS);
+        if (out->block_count == ENT_MAX_BLOCKS)
+            return ent_scan_error(&p->scan, "a layout has at most %d blocks", ENT_MAX_BLOCKS);
         ENT_TRY(parse_u32(p, &axis));
         ENT_TRY(parse_u32(p, &size));
         if (axis > 255 || size > 65535) return ent_scan_error(&p->scan, "that block does not fit");
@@ -120,18 +117,17 @@ static ent_status parse_layout(parser *p, uint32_t rank, ent_layout *out)
     return NULL;
 }
 
-static int hex_value(char c)
-{
+static int hex_value(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* After the word hex: an x and the digits, one word. */
-static ent_status parse_hex(parser *p, const void **out_data, uint64_t *out_bytes)
-{
+static ent_status parse_hex(parser *p, const void **out_data, uint64_t *out_bytes) {
     const char *word = ent_scan_word(&p->scan);
     size_t length = word ? strlen(word) : 0;
-    if (length == 0 || word[0] != 'x' || length % 2 == 0) return ent_scan_error(&p->scan, "an x and pairs of hex digits belong here");
+    if (length == 0 || word[0] != 'x' || length % 2 == 0)
+        return ent_scan_error(&p->scan, "an x and pairs of hex digits belong here");
     *out_bytes = (length - 1) / 2;
     uint8_t *bytes = ent_arena_array(p->arena, *out_bytes + 1, 1);
     if (!bytes) return ent_status_out_of_memory();
@@ -144,8 +140,7 @@ static ent_status parse_hex(parser *p, const void **out_data, uint64_t *out_byte
     return NULL;
 }
 
-static ent_status parse_symbol(parser *p)
-{
+static ent_status parse_symbol(parser *p) {
     ent_program_symbol s = {.input = ENT_PROGRAM_NONE, .axis = ENT_PROGRAM_NONE};
     ENT_TRY(parse_string(p, &s.name));
     ENT_TRY(parse_int_field(p, "min", &s.min));
@@ -159,12 +154,12 @@ static ent_status parse_symbol(parser *p)
     return NULL;
 }
 
-static ent_status parse_expr(parser *p)
-{
+static ent_status parse_expr(parser *p) {
     ent_expr e = {0};
     ent_dim self = 0;
     ENT_TRY(parse_dim(p, &self));
-    if (self >= 0 || ~self != (int64_t)p->exprs.count) return ent_scan_error(&p->scan, "expressions are numbered in order: e%u is next", p->exprs.count);
+    if (self >= 0 || ~self != (int64_t)p->exprs.count)
+        return ent_scan_error(&p->scan, "expressions are numbered in order: e%u is next", p->exprs.count);
     ENT_TRY(ent_scan_expect(&p->scan, "="));
     ENT_TRY(parse_name_of(p, ent_program_expr_names, "kind of expression", &e.kind));
     if (e.kind == ENT_EXPR_SYMBOL || e.kind == ENT_EXPR_CONST) {
@@ -177,8 +172,7 @@ static ent_status parse_expr(parser *p)
     return NULL;
 }
 
-static ent_status parse_device(parser *p)
-{
+static ent_status parse_device(parser *p) {
     ent_program_device d = {0};
     ENT_TRY(parse_string(p, &d.name));
     ENT_TRY(ent_scan_expect(&p->scan, "plugin"));
@@ -189,8 +183,7 @@ static ent_status parse_device(parser *p)
     return NULL;
 }
 
-static ent_status parse_constant(parser *p)
-{
+static ent_status parse_constant(parser *p) {
     ent_program_constant c = {0};
     int64_t size = 0, low = 0, high = 0;
     ENT_TRY(parse_dtype(p, &c.dtype));
@@ -203,17 +196,21 @@ static ent_status parse_constant(parser *p)
         ENT_TRY(ent_scan_int(&p->scan, &high));
     }
     if (ent_scan_accept(&p->scan, "elided"))
-        return ent_scan_error(&p->scan, "this constant's bytes are not in the text; only programs with constants up to %u bytes can be read back", ENT_PROGRAM_INLINE_BYTES);
+        return ent_scan_error(&p->scan,
+                              "this constant's bytes are not in the text; only programs with constants up to "
+                              "%u bytes can be read back",
+                              ENT_PROGRAM_INLINE_BYTES);
     ENT_TRY(ent_scan_expect(&p->scan, "hex"));
     ENT_TRY(parse_hex(p, &c.data, &c.size_bytes));
-    if (size < 0 || (uint64_t)size != c.size_bytes) return ent_scan_error(&p->scan, "the constant announces %lld bytes and has %llu", (long long)size, (unsigned long long)c.size_bytes);
+    if (size < 0 || (uint64_t)size != c.size_bytes)
+        return ent_scan_error(&p->scan, "the constant announces %lld bytes and has %llu", (long long)size,
+                              (unsigned long long)c.size_bytes);
     c.hash = has_hash ? (ent_hash128){(uint64_t)low, (uint64_t)high} : ent_hash_bytes(c.data, c.size_bytes);
     ent_array_push(p->arena, &p->constants, c);
     return NULL;
 }
 
-static ent_status parse_kernel(parser *p)
-{
+static ent_status parse_kernel(parser *p) {
     ent_program_kernel k = {0};
     ENT_TRY(parse_string(p, &k.name));
     ENT_TRY(parse_field(p, "device", &k.device));
@@ -237,8 +234,7 @@ static ent_status parse_kernel(parser *p)
 }
 
 /* %1 %2 ..., or plain numbers with prefix NULL, as many as there are. */
-static ent_status parse_ids(parser *p, const char *prefix, id_array *out)
-{
+static ent_status parse_ids(parser *p, const char *prefix, id_array *out) {
     for (;;) {
         ent_scan_skip(&p->scan);
         bool more = prefix ? ent_scan_accept(&p->scan, prefix)
@@ -250,8 +246,7 @@ static ent_status parse_ids(parser *p, const char *prefix, id_array *out)
     }
 }
 
-static ent_status parse_value(parser *p, uint32_t index, ent_program_value *v)
-{
+static ent_status parse_value(parser *p, uint32_t index, ent_program_value *v) {
     uint32_t self = 0;
     *v = (ent_program_value){.index = ENT_PROGRAM_NONE, .offset_bytes = ENT_PROGRAM_UNSET};
     ENT_TRY(parse_field(p, "%", &self));
@@ -270,8 +265,7 @@ static ent_status parse_value(parser *p, uint32_t index, ent_program_value *v)
     return NULL;
 }
 
-static ent_status parse_step_values(parser *p, ent_program_step *s)
-{
+static ent_status parse_step_values(parser *p, ent_program_step *s) {
     id_array values = {0};
     if (s->kind == ENT_PROGRAM_BRANCH) {
         ENT_TRY(ent_scan_expect(&p->scan, "condition"));
@@ -291,9 +285,10 @@ static ent_status parse_step_values(parser *p, ent_program_step *s)
     return NULL;
 }
 
-static ent_status parse_step(parser *p, ent_program_step *s)
-{
-    *s = (ent_program_step){.kernel = ENT_PROGRAM_NONE, .condition = ENT_PROGRAM_NONE, .region = ENT_PROGRAM_NONE,
+static ent_status parse_step(parser *p, ent_program_step *s) {
+    *s = (ent_program_step){.kernel = ENT_PROGRAM_NONE,
+                            .condition = ENT_PROGRAM_NONE,
+                            .region = ENT_PROGRAM_NONE,
                             .function = {ENT_PROGRAM_NONE, ENT_PROGRAM_NONE}};
     ENT_TRY(parse_name_of(p, ent_program_step_names, "kind of step", &s->kind));
     ENT_TRY(parse_string(p, &s->name));
@@ -310,8 +305,7 @@ static ent_status parse_step(parser *p, ent_program_step *s)
     return NULL;
 }
 
-static ent_status parse_frame(parser *p, ent_dim *frames)
-{
+static ent_status parse_frame(parser *p, ent_dim *frames) {
     uint32_t device = 0;
     ENT_TRY(parse_u32(p, &device));
     if (device >= p->devices.count) return ent_scan_error(&p->scan, "device %u does not exist", device);
@@ -319,8 +313,7 @@ static ent_status parse_frame(parser *p, ent_dim *frames)
     return parse_dim(p, &frames[device]);
 }
 
-static ent_status parse_function(parser *p)
-{
+static ent_status parse_function(parser *p) {
     ENT_ARRAY(ent_program_value) values = {0};
     ENT_ARRAY(ent_program_step) steps = {0};
     id_array inputs = {0}, outputs = {0};
@@ -359,8 +352,7 @@ static ent_status parse_function(parser *p)
     return NULL;
 }
 
-static ent_status parse_plan(parser *p, ent_program *program)
-{
+static ent_status parse_plan(parser *p, ent_program *program) {
     ent_str text;
     ENT_TRY(ent_scan_string(&p->scan, &text));
     program->plan_json = ent_arena_strndup(p->arena, text.data, text.size);
@@ -368,8 +360,7 @@ static ent_status parse_plan(parser *p, ent_program *program)
     return NULL;
 }
 
-static ent_status parse_lines(parser *p, ent_program *program)
-{
+static ent_status parse_lines(parser *p, ent_program *program) {
     static const struct {
         const char *word;
         ent_status (*parse)(parser *);
@@ -385,14 +376,14 @@ static ent_status parse_lines(parser *p, ent_program *program)
         uint32_t i = 0;
         while (i < sizeof lines / sizeof lines[0] && !ent_scan_accept(&p->scan, lines[i].word)) i++;
         if (i == sizeof lines / sizeof lines[0])
-            return ent_scan_error(&p->scan, "symbol, expr, device, constant, kernel, function or plan belongs here");
+            return ent_scan_error(&p->scan,
+                                  "symbol, expr, device, constant, kernel, function or plan belongs here");
         ENT_TRY(lines[i].parse(p));
     }
     return NULL;
 }
 
-ent_status ent_program_parse(ent_arena *arena, const char *file, const char *text, ent_program **out)
-{
+ent_status ent_program_parse(ent_arena *arena, const char *file, const char *text, ent_program **out) {
     parser p = {.arena = arena};
     ent_program *program = ent_arena_alloc(arena, sizeof *program);
     program->plan_json = "";

@@ -8,12 +8,13 @@
 #define ENTENTE_VERSION "0.1.0"
 #endif
 
-_Static_assert(ENTENTE_F32 == (int)ENT_DTYPE_F32 && ENTENTE_C128 == (int)ENT_DTYPE_C128, "public dtypes are the ABI's");
+_Static_assert(ENTENTE_F32 == (int)ENT_DTYPE_F32 && ENTENTE_C128 == (int)ENT_DTYPE_C128,
+               "public dtypes are the ABI's");
 _Static_assert(ENTENTE_MAX_RANK == ENT_MAX_RANK, "public rank is the ABI's");
 _Static_assert(ENTENTE_INTERNAL == (int)ENT_ERROR_INTERNAL, "public codes are the core's");
 
-int ent_runtime_api_fail(entente_error *error, int code, const char *rule, const char *place, const char *text)
-{
+int ent_runtime_api_fail(entente_error *error, int code, const char *rule, const char *place,
+                         const char *text) {
     if (error) {
         error->code = code;
         snprintf(error->rule, sizeof error->rule, "%s", rule);
@@ -23,29 +24,24 @@ int ent_runtime_api_fail(entente_error *error, int code, const char *rule, const
     return code;
 }
 
-int ent_runtime_api_status(entente_error *error, ent_status status)
-{
+int ent_runtime_api_status(entente_error *error, ent_status status) {
     if (!status) return ENTENTE_OK;
     return ent_runtime_api_fail(error, (int)status->code, status->rule, status->place, status->text);
 }
 
-static int out_of_memory(entente_error *error)
-{
+static int out_of_memory(entente_error *error) {
     return ent_runtime_api_status(error, ent_status_out_of_memory());
 }
 
-const char *entente_version(void)
-{
+const char *entente_version(void) {
     return ENTENTE_VERSION;
 }
 
-const char *entente_dtype_name(uint32_t dtype)
-{
+const char *entente_dtype_name(uint32_t dtype) {
     return ent_dtype_name((ent_dtype)dtype);
 }
 
-int entente_runtime_create(const entente_options *options, entente_runtime **out, entente_error *error)
-{
+int entente_runtime_create(const entente_options *options, entente_runtime **out, entente_error *error) {
     entente_options own = {0};
     if (options) memcpy(&own, options, options->size < sizeof own ? options->size : sizeof own);
     *out = NULL;
@@ -62,13 +58,14 @@ int entente_runtime_create(const entente_options *options, entente_runtime **out
     if (own.log) ent_log_set_sink(&runtime->sink);
     ent_host_options host = {.plugin_path = own.plugin_path};
     int code = ent_runtime_api_status(error, ent_host_scan(runtime->arena, &host, &runtime->registry));
-    if (code) entente_runtime_destroy(runtime);
-    else *out = runtime;
+    if (code)
+        entente_runtime_destroy(runtime);
+    else
+        *out = runtime;
     return code;
 }
 
-void entente_runtime_destroy(entente_runtime *runtime)
-{
+void entente_runtime_destroy(entente_runtime *runtime) {
     if (!runtime) return;
     ent_host_close(runtime->registry);
     ent_log_clear_sink(&runtime->sink);
@@ -78,12 +75,12 @@ void entente_runtime_destroy(entente_runtime *runtime)
 }
 
 /* Plugins are loaded and devices opened under the lock: the registry is shared by all bundles. */
-static ent_status load(entente_bundle *bundle, const char *path)
-{
+static ent_status load(entente_bundle *bundle, const char *path) {
     ENT_TRY(ent_bundle_open(bundle->arena, path, &bundle->file));
     ent_runtime_options options = {.threads = bundle->owner->threads};
     pthread_mutex_lock(&bundle->owner->mutex);
-    ent_status status = ent_runtime_create(bundle->arena, bundle->owner->registry, bundle->file.program, &options, &bundle->runtime);
+    ent_status status = ent_runtime_create(bundle->arena, bundle->owner->registry, bundle->file.program,
+                                           &options, &bundle->runtime);
     pthread_mutex_unlock(&bundle->owner->mutex);
     ENT_TRY(status);
     const ent_program_function *f = &bundle->file.program->functions[0];
@@ -92,8 +89,8 @@ static ent_status load(entente_bundle *bundle, const char *path)
     return bundle->inputs && bundle->outputs ? NULL : ent_status_out_of_memory();
 }
 
-int entente_bundle_load(entente_runtime *runtime, const char *path, entente_bundle **out, entente_error *error)
-{
+int entente_bundle_load(entente_runtime *runtime, const char *path, entente_bundle **out,
+                        entente_error *error) {
     *out = NULL;
     entente_bundle *bundle = calloc(1, sizeof *bundle);
     if (!bundle) return out_of_memory(error);
@@ -104,13 +101,14 @@ int entente_bundle_load(entente_runtime *runtime, const char *path, entente_bund
         return out_of_memory(error);
     }
     int code = ent_runtime_api_status(error, load(bundle, path));
-    if (code) entente_bundle_close(bundle);
-    else *out = bundle;
+    if (code)
+        entente_bundle_close(bundle);
+    else
+        *out = bundle;
     return code;
 }
 
-void entente_bundle_close(entente_bundle *bundle)
-{
+void entente_bundle_close(entente_bundle *bundle) {
     if (!bundle) return;
     ent_runtime_api_stop_worker(bundle);
     pthread_mutex_lock(&bundle->owner->mutex);
@@ -123,8 +121,7 @@ void entente_bundle_close(entente_bundle *bundle)
 
 /* ---- ports ---- */
 
-static void describe(const ent_program *program, uint32_t value, entente_port *out)
-{
+static void describe(const ent_program *program, uint32_t value, entente_port *out) {
     const ent_program_value *v = &program->functions[0].values[value];
     memset(out, 0, sizeof *out);
     out->name = v->name;
@@ -139,25 +136,21 @@ static void describe(const ent_program *program, uint32_t value, entente_port *o
     }
 }
 
-size_t entente_input_count(const entente_bundle *bundle)
-{
+size_t entente_input_count(const entente_bundle *bundle) {
     return bundle->file.program->functions[0].input_count;
 }
 
-size_t entente_output_count(const entente_bundle *bundle)
-{
+size_t entente_output_count(const entente_bundle *bundle) {
     return bundle->file.program->functions[0].output_count;
 }
 
-int entente_input(const entente_bundle *bundle, size_t index, entente_port *out)
-{
+int entente_input(const entente_bundle *bundle, size_t index, entente_port *out) {
     if (index >= entente_input_count(bundle)) return ENTENTE_USAGE;
     describe(bundle->file.program, bundle->file.program->functions[0].inputs[index], out);
     return ENTENTE_OK;
 }
 
-int entente_output(const entente_bundle *bundle, size_t index, entente_port *out)
-{
+int entente_output(const entente_bundle *bundle, size_t index, entente_port *out) {
     if (index >= entente_output_count(bundle)) return ENTENTE_USAGE;
     describe(bundle->file.program, bundle->file.program->functions[0].outputs[index], out);
     return ENTENTE_OK;
@@ -165,24 +158,25 @@ int entente_output(const entente_bundle *bundle, size_t index, entente_port *out
 
 /* ---- running ---- */
 
-int ent_runtime_api_check_counts(const entente_bundle *bundle, size_t input_count, size_t output_count, entente_error *error)
-{
-    if (input_count == entente_input_count(bundle) && output_count == entente_output_count(bundle)) return ENTENTE_OK;
+int ent_runtime_api_check_counts(const entente_bundle *bundle, size_t input_count, size_t output_count,
+                                 entente_error *error) {
+    if (input_count == entente_input_count(bundle) && output_count == entente_output_count(bundle))
+        return ENTENTE_OK;
     char text[160];
-    snprintf(text, sizeof text, "the bundle has %zu inputs and %zu outputs; %zu and %zu were given", entente_input_count(bundle),
-             entente_output_count(bundle), input_count, output_count);
+    snprintf(text, sizeof text, "the bundle has %zu inputs and %zu outputs; %zu and %zu were given",
+             entente_input_count(bundle), entente_output_count(bundle), input_count, output_count);
     return ent_runtime_api_fail(error, ENTENTE_USAGE, "run.counts", bundle->file.program->name, text);
 }
 
-static ent_tensor to_core(const entente_tensor *tensor)
-{
-    ent_tensor t = {.data = tensor->data, .size_bytes = tensor->size_bytes, .dtype = tensor->dtype, .rank = tensor->rank};
+static ent_tensor to_core(const entente_tensor *tensor) {
+    ent_tensor t = {
+        .data = tensor->data, .size_bytes = tensor->size_bytes, .dtype = tensor->dtype, .rank = tensor->rank};
     memcpy(t.dims, tensor->dims, sizeof t.dims);
     return t;
 }
 
-int ent_runtime_api_run(entente_bundle *bundle, const entente_tensor *inputs, entente_tensor *outputs, entente_error *error)
-{
+int ent_runtime_api_run(entente_bundle *bundle, const entente_tensor *inputs, entente_tensor *outputs,
+                        entente_error *error) {
     size_t input_count = entente_input_count(bundle), output_count = entente_output_count(bundle);
     bundle->timings = NULL;
     for (size_t i = 0; i < input_count; i++) bundle->inputs[i] = to_core(&inputs[i]);
@@ -197,48 +191,44 @@ int ent_runtime_api_run(entente_bundle *bundle, const entente_tensor *inputs, en
     return ENTENTE_OK;
 }
 
-int entente_run(entente_bundle *bundle, const entente_tensor *inputs, size_t input_count, entente_tensor *outputs, size_t output_count,
-                entente_error *error)
-{
+int entente_run(entente_bundle *bundle, const entente_tensor *inputs, size_t input_count,
+                entente_tensor *outputs, size_t output_count, entente_error *error) {
     int code = ent_runtime_api_check_counts(bundle, input_count, output_count, error);
     return code ? code : ent_runtime_api_run(bundle, inputs, outputs, error);
 }
 
 /* ---- figures ---- */
 
-int entente_set_profiling(entente_bundle *bundle, int enabled)
-{
+int entente_set_profiling(entente_bundle *bundle, int enabled) {
     ent_runtime_set_profiling(bundle->runtime, enabled != 0);
     return ENTENTE_OK;
 }
 
-size_t entente_step_count(entente_bundle *bundle)
-{
+size_t entente_step_count(entente_bundle *bundle) {
     bundle->timings = ent_runtime_timings(bundle->runtime, &bundle->timing_count);
     return bundle->timing_count;
 }
 
-int entente_step_at(entente_bundle *bundle, size_t index, entente_step *out)
-{
+int entente_step_at(entente_bundle *bundle, size_t index, entente_step *out) {
     static const char *const tiers[] = {"none", "native", "tuned", "generic", "emulated"};
     if (index == 0 || !bundle->timings) entente_step_count(bundle);
     if (index >= bundle->timing_count) return ENTENTE_USAGE;
     const ent_runtime_timing *t = &bundle->timings[index];
-    *out = (entente_step){t->function, t->name, t->device, t->path, t->tier < 5 ? tiers[t->tier] : "none", t->region,
-                          t->predicted_ns, t->begin_ns, t->end_ns};
+    *out = (entente_step){
+        t->function, t->name,         t->device,   t->path,  t->tier < 5 ? tiers[t->tier] : "none",
+        t->region,   t->predicted_ns, t->begin_ns, t->end_ns};
     return ENTENTE_OK;
 }
 
-int entente_memory_used(entente_bundle *bundle, entente_memory *out, entente_error *error)
-{
+int entente_memory_used(entente_bundle *bundle, entente_memory *out, entente_error *error) {
     ent_runtime_memory memory;
     int code = ent_runtime_api_status(error, ent_runtime_memory_used(bundle->runtime, &memory));
-    if (!code) *out = (entente_memory){memory.weights_bytes, memory.arena_bytes, memory.arena_lower_bound_bytes};
+    if (!code)
+        *out = (entente_memory){memory.weights_bytes, memory.arena_bytes, memory.arena_lower_bound_bytes};
     return code;
 }
 
-const char *entente_plan_json(const entente_bundle *bundle, size_t *out_size)
-{
+const char *entente_plan_json(const entente_bundle *bundle, size_t *out_size) {
     if (out_size) *out_size = bundle->file.program->plan_json_bytes;
     return bundle->file.program->plan_json;
 }

@@ -38,10 +38,13 @@ struct entente_bundle {
     runtime_worker *worker;
 };
 
-int ent_runtime_api_fail(entente_error *error, int code, const char *rule, const char *place, const char *text);
+int ent_runtime_api_fail(entente_error *error, int code, const char *rule, const char *place,
+                         const char *text);
 int ent_runtime_api_status(entente_error *error, ent_status status);
-int ent_runtime_api_check_counts(const entente_bundle *bundle, size_t input_count, size_t output_count, entente_error *error);
-int ent_runtime_api_run(entente_bundle *bundle, const entente_tensor *inputs, entente_tensor *outputs, entente_error *error);
+int ent_runtime_api_check_counts(const entente_bundle *bundle, size_t input_count, size_t output_count,
+                                 entente_error *error);
+int ent_runtime_api_run(entente_bundle *bundle, const entente_tensor *inputs, entente_tensor *outputs,
+                        entente_error *error);
 void ent_runtime_api_stop_worker(entente_bundle *bundle);
 
 #endif

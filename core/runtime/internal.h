@@ -1,9 +1,10 @@
 /* What the files of this folder share.
  *
- * A program is flattened per set of shapes into a `plan`: arrays of ABI steps with their bindings, and a list of actions (submit a
- * range of steps, copy through the host, branch). Whatever can change between runs of one shape is a slot: caller's inputs and
- * outputs, and the arenas. Bindings that refer to a slot are patched only when the slot's buffer has changed, so a run with the
- * same memory does nothing but walk the actions. */
+ * A program is flattened per set of shapes into a `plan`: arrays of ABI steps with their bindings, and a list
+ * of actions (submit a range of steps, copy through the host, branch). Whatever can change between runs of
+ * one shape is a slot: caller's inputs and outputs, and the arenas. Bindings that refer to a slot are patched
+ * only when the slot's buffer has changed, so a run with the same memory does nothing but walk the actions.
+ */
 #ifndef ENT_RUNTIME_INTERNAL_H
 #define ENT_RUNTIME_INTERNAL_H
 
@@ -23,7 +24,7 @@ typedef struct runtime_device {
     ent_buffer *arena;
     uint64_t arena_bytes;
     ent_buffer **constants; /* by program constant; NULL until a step uses it */
-    ent_map *copies;        /* data pointer of a copied constant -> index of the constant that holds the buffer */
+    ent_map *copies; /* data pointer of a copied constant -> index of the constant that holds the buffer */
 } runtime_device;
 
 /* One input or output of main. */
@@ -34,8 +35,8 @@ typedef struct runtime_port {
     uint64_t memory_bytes;
     ent_buffer *staging;
     uint64_t staging_bytes;
-    bool import_refused;  /* last refusal was for this address */
-    void *owned;          /* outputs: memory that the runtime provides */
+    bool import_refused; /* last refusal was for this address */
+    void *owned;         /* outputs: memory that the runtime provides */
     uint64_t owned_bytes;
 } runtime_port;
 
@@ -62,7 +63,7 @@ typedef struct final_copy {
 typedef struct runtime_plan {
     ent_arena *arena;
     uint64_t last_used;
-    int64_t *input_dims;   /* all inputs' dims one after another: the key */
+    int64_t *input_dims; /* all inputs' dims one after another: the key */
     int64_t *symbols, *exprs;
     uint64_t *input_bytes, *output_bytes;
     int64_t (*output_dims)[ENT_MAX_RANK];
@@ -104,13 +105,11 @@ struct ent_runtime {
     uint32_t timing_capacity;
 };
 
-static inline const ent_program_function *runtime_main(const ent_runtime *rt)
-{
+static inline const ent_program_function *runtime_main(const ent_runtime *rt) {
     return &rt->program->functions[0];
 }
 
-static inline uint32_t runtime_arena_slot(const ent_runtime *rt, uint32_t device)
-{
+static inline uint32_t runtime_arena_slot(const ent_runtime *rt, uint32_t device) {
     return runtime_main(rt)->input_count + runtime_main(rt)->output_count + device;
 }
 
@@ -126,15 +125,19 @@ ent_status ent_runtime_choose_plan(ent_runtime *rt, const ent_tensor *inputs, ru
 ent_status ent_runtime_prepare_static(ent_runtime *rt);
 void ent_runtime_plan_destroy(runtime_plan *plan);
 
-/* prepare.c: flattens the program for evaluated symbols and expressions; plan->arena, symbols and exprs are set. */
+/* prepare.c: flattens the program for evaluated symbols and expressions; plan->arena, symbols and exprs are
+ * set. */
 ent_status ent_runtime_prepare(ent_runtime *rt, runtime_plan *plan);
 
 /* bind.c: caller's memory to buffers, arenas large enough, patches; and results back. */
-ent_status ent_runtime_bind(ent_runtime *rt, runtime_plan *plan, const ent_tensor *inputs, ent_tensor *outputs);
+ent_status ent_runtime_bind(ent_runtime *rt, runtime_plan *plan, const ent_tensor *inputs,
+                            ent_tensor *outputs);
 ent_status ent_runtime_return_outputs(ent_runtime *rt, runtime_plan *plan, ent_tensor *outputs);
 void ent_runtime_port_finish(ent_runtime *rt, runtime_port *port);
 /* Bytes between buffers and host memory, through the address where there is one. */
-ent_status ent_runtime_read(ent_runtime *rt, uint32_t device, const ent_buffer_ref *ref, void *out, uint64_t size_bytes);
-ent_status ent_runtime_write(ent_runtime *rt, uint32_t device, const ent_buffer_ref *ref, const void *data, uint64_t size_bytes);
+ent_status ent_runtime_read(ent_runtime *rt, uint32_t device, const ent_buffer_ref *ref, void *out,
+                            uint64_t size_bytes);
+ent_status ent_runtime_write(ent_runtime *rt, uint32_t device, const ent_buffer_ref *ref, const void *data,
+                             uint64_t size_bytes);
 
 #endif

@@ -4,19 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-const ent_call *ent_runtime_call(ent_runtime *rt)
-{
+const ent_call *ent_runtime_call(ent_runtime *rt) {
     rt->call.failure = NULL;
     return &rt->call.call;
 }
 
-ent_status ent_runtime_device_status(ent_runtime *rt, uint32_t device, ent_code code, const char *verb)
-{
+ent_status ent_runtime_device_status(ent_runtime *rt, uint32_t device, ent_code code, const char *verb) {
     return ent_host_call_status(&rt->call, code, rt->program->devices[device].name, verb);
 }
 
-static bool find_constant(void *user, uint64_t low, uint64_t high, ent_bytes *out)
-{
+static bool find_constant(void *user, uint64_t low, uint64_t high, ent_bytes *out) {
     const ent_program *program = ((ent_runtime *)user)->program;
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const ent_program_constant *c = &program->constants[i];
@@ -28,8 +25,8 @@ static bool find_constant(void *user, uint64_t low, uint64_t high, ent_bytes *ou
 }
 
 /* "variant=avx2 threads=2" into parameters. A variant that the device's name carries already is left out. */
-static size_t parse_parameters(ent_runtime *rt, const ent_program_device *device, uint32_t threads, ent_parameter *out, size_t room)
-{
+static size_t parse_parameters(ent_runtime *rt, const ent_program_device *device, uint32_t threads,
+                               ent_parameter *out, size_t room) {
     size_t count = 0;
     bool has_variant = strchr(device->name, ':') != NULL;
     for (const char *at = device->parameters; *at && count + 1 < room;) {
@@ -51,48 +48,56 @@ static size_t parse_parameters(ent_runtime *rt, const ent_program_device *device
     return count;
 }
 
-static bool has_runtime(const ent_runtime_v1 *api)
-{
-    return api && api->buffer_create && api->buffer_destroy && api->queue_create && api->queue_destroy && api->fence_create &&
-           api->fence_destroy && api->fence_wait && api->kernel_load && api->kernel_unload && api->submit &&
-           (api->buffer_map || (api->buffer_read && api->buffer_write));
+static bool has_runtime(const ent_runtime_v1 *api) {
+    return api && api->buffer_create && api->buffer_destroy && api->queue_create && api->queue_destroy &&
+           api->fence_create && api->fence_destroy && api->fence_wait && api->kernel_load &&
+           api->kernel_unload && api->submit && (api->buffer_map || (api->buffer_read && api->buffer_write));
 }
 
-static ent_status open_device(ent_runtime *rt, uint32_t index, uint32_t threads)
-{
+static ent_status open_device(ent_runtime *rt, uint32_t index, uint32_t threads) {
     const ent_program_device *device = &rt->program->devices[index];
     runtime_device *d = &rt->devices[index];
     ent_parameter parameters[32];
     size_t count = parse_parameters(rt, device, threads, parameters, 32);
-    ent_status status = ent_host_device_open(rt->registry, rt->arena, device->name, parameters, count, &d->host);
+    ent_status status =
+        ent_host_device_open(rt->registry, rt->arena, device->name, parameters, count, &d->host);
     /* A device without threads of its own may refuse the parameter that only we added. */
     if (status && threads && !strcmp(status->rule, "plugin.invalid-argument"))
         status = ent_host_device_open(rt->registry, rt->arena, device->name, parameters, count - 1, &d->host);
     if (status) return status;
     d->api = d->host->runtime;
     if (!has_runtime(d->api))
-        return ent_status_make(rt->errors, ENT_ERROR_DEVICE, "plugin.interface", ent_arena_format(rt->errors, "device '%s'", device->name),
-                               "its plugin lacks the runtime interface, so it can be planned for but not run");
-    ENT_TRY(ent_runtime_device_status(rt, index, d->api->queue_create(d->host->device, ent_runtime_call(rt), &d->queue), "create a queue"));
-    ENT_TRY(ent_runtime_device_status(rt, index, d->api->fence_create(d->host->device, ent_runtime_call(rt), 0, &d->fence), "create a fence"));
+        return ent_status_make(
+            rt->errors, ENT_ERROR_DEVICE, "plugin.interface",
+            ent_arena_format(rt->errors, "device '%s'", device->name),
+            "its plugin lacks the runtime interface, so it can be planned for but not run");
+    ENT_TRY(ent_runtime_device_status(
+        rt, index, d->api->queue_create(d->host->device, ent_runtime_call(rt), &d->queue), "create a queue"));
+    ENT_TRY(ent_runtime_device_status(
+        rt, index, d->api->fence_create(d->host->device, ent_runtime_call(rt), 0, &d->fence),
+        "create a fence"));
     d->constants = ent_arena_array(rt->arena, (size_t)rt->program->constant_count + 1, sizeof(ent_buffer *));
     d->copies = ent_map_create(rt->arena);
     return d->constants ? NULL : ent_status_out_of_memory();
 }
 
-/* The blob check comes before the load, so that a missing instruction set is named before any of its code could run. */
-static ent_status load_kernel(ent_runtime *rt, uint32_t index)
-{
+/* The blob check comes before the load, so that a missing instruction set is named before any of its code
+ * could run. */
+static ent_status load_kernel(ent_runtime *rt, uint32_t index) {
     const ent_program_kernel *k = &rt->program->kernels[index];
     runtime_device *d = &rt->devices[k->device];
     ent_code code = ENT_OK;
     if (d->host->blob && d->host->blob->check)
         code = d->host->blob->check(d->host->plugin->state, ent_runtime_call(rt), k->blob, k->blob_bytes);
-    if (code == ENT_OK) code = d->api->kernel_load(d->host->device, ent_runtime_call(rt), k->blob, k->blob_bytes, &rt->kernels[index]);
+    if (code == ENT_OK)
+        code = d->api->kernel_load(d->host->device, ent_runtime_call(rt), k->blob, k->blob_bytes,
+                                   &rt->kernels[index]);
     if (code != ENT_OK)
-        return ent_status_make(rt->errors, code == ENT_CODE_OUT_OF_MEMORY ? ENT_ERROR_LIMIT : ENT_ERROR_DEVICE,
+        return ent_status_make(rt->errors,
+                               code == ENT_CODE_OUT_OF_MEMORY ? ENT_ERROR_LIMIT : ENT_ERROR_DEVICE,
                                code == ENT_CODE_ISA_MISSING ? "runtime.isa" : "runtime.kernel",
-                               ent_arena_format(rt->errors, "device '%s': kernel '%s'", rt->program->devices[k->device].name, k->name),
+                               ent_arena_format(rt->errors, "device '%s': kernel '%s'",
+                                                rt->program->devices[k->device].name, k->name),
                                "it needs %s and was refused: %s; compile the model for this machine",
                                k->requirement[0] ? k->requirement : "what its plugin says",
                                rt->call.failure ? rt->call.failure : "the plugin gives no text");
@@ -107,17 +112,18 @@ static ent_status load_kernel(ent_runtime *rt, uint32_t index)
 }
 
 /* Copied once per device and content when the device cannot use the mapped bytes in place. */
-static ent_status copy_constant(ent_runtime *rt, uint32_t device, uint32_t constant, ent_buffer **out)
-{
+static ent_status copy_constant(ent_runtime *rt, uint32_t device, uint32_t constant, ent_buffer **out) {
     runtime_device *d = &rt->devices[device];
     const ent_program_constant *c = &rt->program->constants[constant];
     uint64_t same = 0;
-    if (ent_map_find_u64(d->copies, (uint64_t)(uintptr_t)c->data, &same) && rt->program->constants[same].size_bytes == c->size_bytes) {
+    if (ent_map_find_u64(d->copies, (uint64_t)(uintptr_t)c->data, &same) &&
+        rt->program->constants[same].size_bytes == c->size_bytes) {
         *out = d->constants[same];
         return NULL;
     }
     ENT_TRY(ent_runtime_device_status(rt, device,
-                                      d->api->buffer_create(d->host->device, ent_runtime_call(rt), c->size_bytes ? c->size_bytes : 1,
+                                      d->api->buffer_create(d->host->device, ent_runtime_call(rt),
+                                                            c->size_bytes ? c->size_bytes : 1,
                                                             &d->constants[constant]),
                                       "create a buffer for weights"));
     ent_buffer_ref ref = {d->constants[constant], 0, c->size_bytes};
@@ -127,8 +133,7 @@ static ent_status copy_constant(ent_runtime *rt, uint32_t device, uint32_t const
     return NULL;
 }
 
-ent_status ent_runtime_constant(ent_runtime *rt, uint32_t device, uint32_t constant, ent_buffer **out)
-{
+ent_status ent_runtime_constant(ent_runtime *rt, uint32_t device, uint32_t constant, ent_buffer **out) {
     runtime_device *d = &rt->devices[device];
     const ent_program_constant *c = &rt->program->constants[constant];
     *out = d->constants[constant];
@@ -136,8 +141,8 @@ ent_status ent_runtime_constant(ent_runtime *rt, uint32_t device, uint32_t const
     bool aligned = (uintptr_t)c->data % ENT_RUNTIME_ALIGNMENT == 0 && c->size_bytes > 0;
     /* Imported read-only: the address loses its const, the bytes are never written. */
     if (aligned && d->api->buffer_import &&
-        d->api->buffer_import(d->host->device, ent_runtime_call(rt), (void *)(uintptr_t)c->data, c->size_bytes, true,
-                              &d->constants[constant]) == ENT_OK) {
+        d->api->buffer_import(d->host->device, ent_runtime_call(rt), (void *)(uintptr_t)c->data,
+                              c->size_bytes, true, &d->constants[constant]) == ENT_OK) {
         *out = d->constants[constant];
         return NULL;
     }
@@ -145,8 +150,7 @@ ent_status ent_runtime_constant(ent_runtime *rt, uint32_t device, uint32_t const
     return copy_constant(rt, device, constant, out);
 }
 
-static ent_status make_ports(ent_runtime *rt)
-{
+static ent_status make_ports(ent_runtime *rt) {
     const ent_program_function *f = runtime_main(rt);
     rt->inputs = ent_arena_array(rt->arena, (size_t)f->input_count + 1, sizeof *rt->inputs);
     rt->outputs = ent_arena_array(rt->arena, (size_t)f->output_count + 1, sizeof *rt->outputs);
@@ -159,22 +163,21 @@ static ent_status make_ports(ent_runtime *rt)
     return NULL;
 }
 
-static ent_status load(ent_runtime *rt, const ent_runtime_options *options)
-{
+static ent_status load(ent_runtime *rt, const ent_runtime_options *options) {
     const ent_program *p = rt->program;
     rt->devices = ent_arena_array(rt->arena, (size_t)p->device_count + 1, sizeof *rt->devices);
     rt->kernels = ent_arena_array(rt->arena, (size_t)p->kernel_count + 1, sizeof(ent_kernel *));
     rt->kernel_infos = ent_arena_array(rt->arena, (size_t)p->kernel_count + 1, sizeof *rt->kernel_infos);
     if (!rt->devices || !rt->kernels || !rt->kernel_infos) return ent_status_out_of_memory();
-    for (uint32_t i = 0; i < p->device_count; i++) ENT_TRY(open_device(rt, i, options ? options->threads : 0));
+    for (uint32_t i = 0; i < p->device_count; i++)
+        ENT_TRY(open_device(rt, i, options ? options->threads : 0));
     for (uint32_t i = 0; i < p->kernel_count; i++) ENT_TRY(load_kernel(rt, i));
     ENT_TRY(make_ports(rt));
     return p->symbol_count ? NULL : ent_runtime_prepare_static(rt);
 }
 
 ent_status ent_runtime_create(ent_arena *arena, ent_host_registry *registry, const ent_program *program,
-                              const ent_runtime_options *options, ent_runtime **out)
-{
+                              const ent_runtime_options *options, ent_runtime **out) {
     *out = NULL;
     ENT_TRY(ent_program_verify(program, arena));
     ent_runtime *rt = calloc(1, sizeof *rt);
@@ -193,7 +196,8 @@ ent_status ent_runtime_create(ent_arena *arena, ent_host_registry *registry, con
     rt->call.user = rt;
     ent_status status = load(rt, options);
     if (status) {
-        status = ent_status_make(arena, status->code, ent_arena_strdup(arena, status->rule), ent_arena_strdup(arena, status->place), "%s", status->text);
+        status = ent_status_make(arena, status->code, ent_arena_strdup(arena, status->rule),
+                                 ent_arena_strdup(arena, status->place), "%s", status->text);
         ent_runtime_destroy(rt);
         return status;
     }
@@ -201,8 +205,7 @@ ent_status ent_runtime_create(ent_arena *arena, ent_host_registry *registry, con
     return NULL;
 }
 
-static void close_device(ent_runtime *rt, runtime_device *d)
-{
+static void close_device(ent_runtime *rt, runtime_device *d) {
     if (d->api) {
         for (uint32_t i = 0; d->constants && i < rt->program->constant_count; i++)
             if (d->constants[i]) d->api->buffer_destroy(d->constants[i]);
@@ -212,15 +215,16 @@ static void close_device(ent_runtime *rt, runtime_device *d)
     ent_host_device_close(d->host);
 }
 
-void ent_runtime_destroy(ent_runtime *rt)
-{
+void ent_runtime_destroy(ent_runtime *rt) {
     if (!rt) return;
     const ent_program *p = rt->program;
     /* Queues first: destroying one waits for its work. */
     for (uint32_t i = 0; rt->devices && i < p->device_count; i++)
         if (rt->devices[i].queue) rt->devices[i].api->queue_destroy(rt->devices[i].queue);
-    for (uint32_t i = 0; rt->inputs && rt->outputs && i < runtime_main(rt)->input_count; i++) ent_runtime_port_finish(rt, &rt->inputs[i]);
-    for (uint32_t i = 0; rt->inputs && rt->outputs && i < runtime_main(rt)->output_count; i++) ent_runtime_port_finish(rt, &rt->outputs[i]);
+    for (uint32_t i = 0; rt->inputs && rt->outputs && i < runtime_main(rt)->input_count; i++)
+        ent_runtime_port_finish(rt, &rt->inputs[i]);
+    for (uint32_t i = 0; rt->inputs && rt->outputs && i < runtime_main(rt)->output_count; i++)
+        ent_runtime_port_finish(rt, &rt->outputs[i]);
     for (uint32_t i = 0; rt->kernels && i < p->kernel_count; i++)
         if (rt->kernels[i]) rt->devices[p->kernels[i].device].api->kernel_unload(rt->kernels[i]);
     for (uint32_t i = 0; rt->devices && i < p->device_count; i++) close_device(rt, &rt->devices[i]);

@@ -1,12 +1,12 @@
-/* Walks the actions of a plan. A static program in the steady state does nothing else: no allocation, no lookup. */
+/* Walks the actions of a plan. A static program in the steady state does nothing else: no allocation, no
+ * lookup. */
 #include "core/runtime/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* After a failure the fence carries the error for good: a fresh one lets the next run try again. */
-static void reset_fences(ent_runtime *rt)
-{
+static void reset_fences(ent_runtime *rt) {
     for (uint32_t i = 0; i < rt->program->device_count; i++) {
         runtime_device *d = &rt->devices[i];
         ent_fence *fence = NULL;
@@ -18,8 +18,7 @@ static void reset_fences(ent_runtime *rt)
     }
 }
 
-static ent_status wait_for(ent_runtime *rt, uint32_t device)
-{
+static ent_status wait_for(ent_runtime *rt, uint32_t device) {
     runtime_device *d = &rt->devices[device];
     if (d->waited == d->submitted) return NULL;
     ent_code code = d->api->fence_wait(d->fence, d->submitted, UINT64_MAX);
@@ -28,8 +27,7 @@ static ent_status wait_for(ent_runtime *rt, uint32_t device)
     return NULL;
 }
 
-static ent_status submit(ent_runtime *rt, const runtime_plan *plan, const action *a)
-{
+static ent_status submit(ent_runtime *rt, const runtime_plan *plan, const action *a) {
     runtime_device *d = &rt->devices[a->device];
     ent_fence_point before = {d->fence, d->submitted}, after = {d->fence, d->submitted + 1};
     ent_submit message = {.head = {sizeof message, ENT_STRUCT_SUBMIT, NULL},
@@ -46,8 +44,7 @@ static ent_status submit(ent_runtime *rt, const runtime_plan *plan, const action
 }
 
 /* Between two devices, through the address of one side where there is one, else through memory of our own. */
-static ent_status copy_between(ent_runtime *rt, runtime_plan *plan, const action *a)
-{
+static ent_status copy_between(ent_runtime *rt, runtime_plan *plan, const action *a) {
     const ent_buffer_ref *from = &plan->bindings[a->first], *to = &plan->bindings[a->first + 1];
     const ent_runtime_v1 *source = rt->devices[a->device].api, *target = rt->devices[a->other_device].api;
     uint64_t begin = rt->profiling ? ent_time_ns() : 0;
@@ -59,7 +56,8 @@ static ent_status copy_between(ent_runtime *rt, runtime_plan *plan, const action
     if (mapped_target) {
         status = ent_runtime_read(rt, a->device, from, mapped_target + to->offset_bytes, from->size_bytes);
     } else if (mapped_source) {
-        status = ent_runtime_write(rt, a->other_device, to, mapped_source + from->offset_bytes, from->size_bytes);
+        status =
+            ent_runtime_write(rt, a->other_device, to, mapped_source + from->offset_bytes, from->size_bytes);
     } else {
         void *between = malloc(from->size_bytes + 1);
         if (!between) return ent_status_out_of_memory();
@@ -74,8 +72,7 @@ static ent_status copy_between(ent_runtime *rt, runtime_plan *plan, const action
     return status;
 }
 
-static ent_status read_condition(ent_runtime *rt, const runtime_plan *plan, const action *a, bool *out)
-{
+static ent_status read_condition(ent_runtime *rt, const runtime_plan *plan, const action *a, bool *out) {
     uint8_t byte = 0;
     ENT_TRY(wait_for(rt, a->device));
     ENT_TRY(ent_runtime_read(rt, a->device, &plan->bindings[a->first], &byte, 1));
@@ -83,16 +80,23 @@ static ent_status read_condition(ent_runtime *rt, const runtime_plan *plan, cons
     return NULL;
 }
 
-static ent_status walk(ent_runtime *rt, runtime_plan *plan)
-{
+static ent_status walk(ent_runtime *rt, runtime_plan *plan) {
     for (uint32_t i = 0; i < plan->action_count;) {
         const action *a = &plan->actions[i++];
         bool taken = true;
         switch (a->kind) {
-        case ACTION_SUBMIT: ENT_TRY(submit(rt, plan, a)); break;
-        case ACTION_COPY: ENT_TRY(copy_between(rt, plan, a)); break;
-        case ACTION_WAIT: ENT_TRY(wait_for(rt, a->device)); break;
-        case ACTION_JUMP: i = a->target; break;
+        case ACTION_SUBMIT:
+            ENT_TRY(submit(rt, plan, a));
+            break;
+        case ACTION_COPY:
+            ENT_TRY(copy_between(rt, plan, a));
+            break;
+        case ACTION_WAIT:
+            ENT_TRY(wait_for(rt, a->device));
+            break;
+        case ACTION_JUMP:
+            i = a->target;
+            break;
         case ACTION_BRANCH:
             ENT_TRY(read_condition(rt, plan, a, &taken));
             if (!taken) i = a->target;
@@ -104,8 +108,7 @@ static ent_status walk(ent_runtime *rt, runtime_plan *plan)
 }
 
 /* Steps carry the address of their timestamps only while profiling is on. */
-static void attach_timestamps(const ent_runtime *rt, runtime_plan *plan)
-{
+static void attach_timestamps(const ent_runtime *rt, runtime_plan *plan) {
     if (plan->step_count == 0) return;
     for (uint32_t i = 0; i < plan->step_count; i++)
         plan->steps[i].timestamps = rt->profiling && plan->step_records[i] != ENT_PROGRAM_NONE
@@ -113,8 +116,7 @@ static void attach_timestamps(const ent_runtime *rt, runtime_plan *plan)
                                         : NULL;
 }
 
-static ent_status run(ent_runtime *rt, const ent_tensor *inputs, ent_tensor *outputs)
-{
+static ent_status run(ent_runtime *rt, const ent_tensor *inputs, ent_tensor *outputs) {
     runtime_plan *plan = NULL;
     ENT_TRY(ent_runtime_choose_plan(rt, inputs, &plan));
     ENT_TRY(ent_runtime_bind(rt, plan, inputs, outputs));
@@ -130,20 +132,17 @@ static ent_status run(ent_runtime *rt, const ent_tensor *inputs, ent_tensor *out
     return status;
 }
 
-ent_status ent_runtime_run(ent_runtime *rt, const ent_tensor *inputs, ent_tensor *outputs)
-{
+ent_status ent_runtime_run(ent_runtime *rt, const ent_tensor *inputs, ent_tensor *outputs) {
     ent_arena_restore(rt->errors, rt->errors_start);
     rt->call.failure = NULL;
     return run(rt, inputs, outputs);
 }
 
-void ent_runtime_set_profiling(ent_runtime *rt, bool enabled)
-{
+void ent_runtime_set_profiling(ent_runtime *rt, bool enabled) {
     rt->profiling = enabled;
 }
 
-static ent_runtime_timing make_timing(const ent_runtime *rt, const runtime_plan *plan, uint32_t index)
-{
+static ent_runtime_timing make_timing(const ent_runtime *rt, const runtime_plan *plan, uint32_t index) {
     const ent_program *p = rt->program;
     const record *r = &plan->records[index];
     const ent_program_step *step = &p->functions[r->function].steps[r->step];
@@ -162,8 +161,7 @@ static ent_runtime_timing make_timing(const ent_runtime *rt, const runtime_plan 
     return t;
 }
 
-const ent_runtime_timing *ent_runtime_timings(ent_runtime *rt, uint32_t *out_count)
-{
+const ent_runtime_timing *ent_runtime_timings(ent_runtime *rt, uint32_t *out_count) {
     const runtime_plan *plan = rt->current;
     *out_count = 0;
     if (!plan || !plan->profiled || plan->record_count == 0) return NULL;
@@ -178,13 +176,14 @@ const ent_runtime_timing *ent_runtime_timings(ent_runtime *rt, uint32_t *out_cou
     return rt->timings;
 }
 
-static uint64_t weights_bytes(const ent_program *p, ent_arena *scratch)
-{
+static uint64_t weights_bytes(const ent_program *p, ent_arena *scratch) {
     ent_map *seen = ent_map_create(scratch);
     uint64_t total = 0;
     for (uint32_t i = 0; i < p->constant_count; i++) {
         uint64_t key = (uint64_t)(uintptr_t)p->constants[i].data, known = 0;
-        if (p->constants[i].size_bytes == 0 || (ent_map_find_u64(seen, key, &known) && known >= p->constants[i].size_bytes)) continue;
+        if (p->constants[i].size_bytes == 0 ||
+            (ent_map_find_u64(seen, key, &known) && known >= p->constants[i].size_bytes))
+            continue;
         total += p->constants[i].size_bytes - known;
         ent_map_set_u64(seen, key, p->constants[i].size_bytes);
     }
@@ -192,8 +191,8 @@ static uint64_t weights_bytes(const ent_program *p, ent_arena *scratch)
 }
 
 /* The bound is not in the bundle: it costs a placement, so only who asks pays. */
-static ent_status lower_bound(const ent_runtime *rt, const runtime_plan *plan, ent_arena *scratch, uint64_t *out)
-{
+static ent_status lower_bound(const ent_runtime *rt, const runtime_plan *plan, ent_arena *scratch,
+                              uint64_t *out) {
     const ent_program *p = rt->program;
     ent_program_value **values = ent_arena_array(scratch, p->function_count, sizeof(ent_program_value *));
     uint64_t *frames = ent_arena_array(scratch, p->function_count, sizeof *frames);
@@ -210,8 +209,7 @@ static ent_status lower_bound(const ent_runtime *rt, const runtime_plan *plan, e
     return NULL;
 }
 
-ent_status ent_runtime_memory_used(ent_runtime *rt, ent_runtime_memory *out)
-{
+ent_status ent_runtime_memory_used(ent_runtime *rt, ent_runtime_memory *out) {
     const runtime_plan *plan = rt->current ? rt->current : rt->plans[0];
     ent_arena_restore(rt->errors, rt->errors_start);
     *out = (ent_runtime_memory){.weights_bytes = weights_bytes(rt->program, rt->errors)};

@@ -1,11 +1,11 @@
-/* Stage "program": a program in text form gets its memory plan. The expectation is the planned program and the plan's figures. */
+/* Stage "program": a program in text form gets its memory plan. The expectation is the planned program and
+ * the plan's figures. */
 #include <inttypes.h>
 
 #include "core/program/program.h"
 #include "tests/golden/golden.h"
 
-static ent_status run(ent_arena *arena, const char *args, const char *file, ent_str input, ent_text *out)
-{
+static ent_status run(ent_arena *arena, const char *args, const char *file, ent_str input, ent_text *out) {
     ent_program *program = NULL;
     ent_memory_result memory;
     (void)args;
@@ -17,8 +17,7 @@ static ent_status run(ent_arena *arena, const char *args, const char *file, ent_
     return NULL;
 }
 
-static ent_status reprint(ent_arena *arena, const char *file, ent_str input, ent_text *out)
-{
+static ent_status reprint(ent_arena *arena, const char *file, ent_str input, ent_text *out) {
     ent_program *program = NULL;
     ENT_TRY(ent_program_parse(arena, file, ent_arena_strndup(arena, input.data, input.size), &program));
     ent_text_add(out, "%s", ent_program_print(program, arena));

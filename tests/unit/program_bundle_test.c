@@ -47,22 +47,19 @@ static const char text[] =
 
 static char path[256];
 
-static ent_program *parse(ent_arena *arena)
-{
+static ent_program *parse(ent_arena *arena) {
     ent_program *program = NULL;
     ent_status status = ent_program_parse(arena, "test", text, &program);
     ck_assert_msg(!status, "%s", status ? ent_status_text(arena, status) : "");
     return program;
 }
 
-static void save(ent_arena *arena, const ent_program *program)
-{
+static void save(ent_arena *arena, const ent_program *program) {
     ent_status status = ent_program_save(program, arena, path);
     ck_assert_msg(!status, "%s", status ? ent_status_text(arena, status) : "");
 }
 
-static void write_file(const uint8_t *data, size_t size)
-{
+static void write_file(const uint8_t *data, size_t size) {
     FILE *file = fopen(path, "wb");
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(fwrite(data, 1, size, file), size);
@@ -70,8 +67,7 @@ static void write_file(const uint8_t *data, size_t size)
 }
 
 /* A bundle of `text` as bytes (of malloc). */
-static uint8_t *good_bundle(size_t *out_size)
-{
+static uint8_t *good_bundle(size_t *out_size) {
     ent_arena *arena = ent_arena_create(0);
     ent_str bytes;
     save(arena, parse(arena));
@@ -83,9 +79,9 @@ static uint8_t *good_bundle(size_t *out_size)
     return copy;
 }
 
-/* Opens what lies at path; returns the rule of the refusal, or "" and touches everything that the program points to. */
-static const char *try_open(ent_error_code *out_code)
-{
+/* Opens what lies at path; returns the rule of the refusal, or "" and touches everything that the program
+ * points to. */
+static const char *try_open(ent_error_code *out_code) {
     static char rule[64];
     ent_arena *arena = ent_arena_create(0);
     ent_bundle bundle;
@@ -104,21 +100,18 @@ static const char *try_open(ent_error_code *out_code)
     return rule;
 }
 
-static uint64_t get_u64(const uint8_t *at)
-{
+static uint64_t get_u64(const uint8_t *at) {
     uint64_t value;
     memcpy(&value, at, 8);
     return value;
 }
 
-static void put_u64(uint8_t *at, uint64_t value)
-{
+static void put_u64(uint8_t *at, uint64_t value) {
     memcpy(at, &value, 8);
 }
 
 /* Makes every checksum right again, as somebody with bad intent would. */
-static void fix_checksums(uint8_t *data, size_t size)
-{
+static void fix_checksums(uint8_t *data, size_t size) {
     for (uint32_t i = 0; i < SECTIONS; i++) {
         uint8_t *entry = data + TABLE + i * ENTRY;
         uint64_t offset = get_u64(entry + 8), bytes = get_u64(entry + 16);
@@ -163,7 +156,8 @@ START_TEST(every_flipped_bit_is_found) {
             uint8_t flipped = data[at] ^ flip;
             ck_assert_int_eq(pwrite(file, &flipped, 1, (off_t)at), 1);
             const char *rule = try_open(&code);
-            ck_assert_msg(code == ENT_ERROR_MODEL && strncmp(rule, "bundle.", 7) == 0, "byte %zu bit %u: '%s' %d", at, bit, rule, code);
+            ck_assert_msg(code == ENT_ERROR_MODEL && strncmp(rule, "bundle.", 7) == 0,
+                          "byte %zu bit %u: '%s' %d", at, bit, rule, code);
             ck_assert_int_eq(pwrite(file, &data[at], 1, (off_t)at), 1);
         }
     }
@@ -189,7 +183,8 @@ START_TEST(every_length_but_the_right_one_is_refused) {
 }
 END_TEST
 
-/* With right checksums the reader must live with whatever the tables say: refuse it, or load something that is consistent. */
+/* With right checksums the reader must live with whatever the tables say: refuse it, or load something that
+ * is consistent. */
 START_TEST(hostile_tables_do_no_harm) {
     size_t size, opened = 0, refused = 0;
     uint8_t *data = good_bundle(&size);
@@ -206,8 +201,10 @@ START_TEST(hostile_tables_do_no_harm) {
             write_file(bad, size);
             try_open(&code);
             ck_assert(code == ENT_ERROR_NONE || code == ENT_ERROR_MODEL || code == ENT_ERROR_LIMIT);
-            if (code) refused++;
-            else opened++;
+            if (code)
+                refused++;
+            else
+                opened++;
         }
     }
     ck_assert_uint_gt(refused, 100);
@@ -222,7 +219,8 @@ START_TEST(hostile_section_tables_are_refused) {
     uint8_t *data = good_bundle(&size);
     uint8_t *bad = malloc(size);
     ent_error_code code;
-    static const uint64_t values[] = {0, 1, 63, 64, 4096, UINT64_MAX, UINT64_MAX - 63, (uint64_t)1 << 63, INT64_MAX};
+    static const uint64_t values[] = {
+        0, 1, 63, 64, 4096, UINT64_MAX, UINT64_MAX - 63, (uint64_t)1 << 63, INT64_MAX};
     for (uint32_t i = 0; i < SECTIONS; i++)
         for (uint32_t field = 0; field < 3; field++)
             for (uint32_t v = 0; v < sizeof values / sizeof values[0]; v++) {
@@ -234,7 +232,8 @@ START_TEST(hostile_section_tables_are_refused) {
                 try_open(&code);
                 /* Kernels and plan may end anywhere in the zeros before the next section. */
                 bool harmless = field == 2 && (i == 1 || i == 2);
-                ck_assert_msg(code == ENT_ERROR_MODEL || (harmless && code == ENT_ERROR_NONE), "section %u field %u value %u", i, field, v);
+                ck_assert_msg(code == ENT_ERROR_MODEL || (harmless && code == ENT_ERROR_NONE),
+                              "section %u field %u value %u", i, field, v);
             }
     free(bad);
     free(data);
@@ -273,8 +272,12 @@ START_TEST(large_bundles_open_fast) {
     for (size_t i = 0; i < BYTES / 8; i++) put_u64(weights + 8 * i, i * 0x9e3779b97f4a7c15u);
     ent_program_constant constants[4];
     memcpy(constants, program->constants, 3 * sizeof constants[0]);
-    constants[3] = (ent_program_constant){.dtype = ENT_DTYPE_U8, .rank = 1, .dims = {BYTES}, .layout = ent_layout_plain(1),
-                                          .data = weights, .size_bytes = BYTES};
+    constants[3] = (ent_program_constant){.dtype = ENT_DTYPE_U8,
+                                          .rank = 1,
+                                          .dims = {BYTES},
+                                          .layout = ent_layout_plain(1),
+                                          .data = weights,
+                                          .size_bytes = BYTES};
     program->constants = constants;
     program->constant_count = 4;
     save(arena, program);
@@ -291,8 +294,7 @@ START_TEST(large_bundles_open_fast) {
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     /* Thousands of small files are written: in memory where the machine offers that. */
     const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(path, sizeof path, "%s/entente-bundle-test-%d.ent", folder, (int)getpid());

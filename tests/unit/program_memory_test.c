@@ -5,38 +5,37 @@
 
 static uint64_t random_state = 88172645463325252u;
 
-static uint32_t random_below(uint32_t limit)
-{
+static uint32_t random_below(uint32_t limit) {
     random_state ^= random_state << 13;
     random_state ^= random_state >> 7;
     random_state ^= random_state << 17;
     return (uint32_t)(random_state >> 11) % limit;
 }
 
-static bool meet(const ent_memory_item *a, const ent_memory_item *b)
-{
+static bool meet(const ent_memory_item *a, const ent_memory_item *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
 /* Every pair that lives at one time is apart, offsets are aligned, and the peak is what the items reach. */
-static void check_placement(const ent_memory_item *items, uint32_t count, uint32_t alignment, ent_memory_result result)
-{
+static void check_placement(const ent_memory_item *items, uint32_t count, uint32_t alignment,
+                            ent_memory_result result) {
     uint64_t peak = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t end = items[i].offset_bytes + items[i].size_bytes;
         ck_assert_uint_eq(items[i].offset_bytes % alignment, 0);
-        if (items[i].size_bytes && (end + alignment - 1) / alignment * alignment > peak) peak = (end + alignment - 1) / alignment * alignment;
+        if (items[i].size_bytes && (end + alignment - 1) / alignment * alignment > peak)
+            peak = (end + alignment - 1) / alignment * alignment;
         for (uint32_t k = 0; k < i; k++)
             if (meet(&items[i], &items[k]) && items[i].size_bytes && items[k].size_bytes)
-                ck_assert_msg(end <= items[k].offset_bytes || items[k].offset_bytes + items[k].size_bytes <= items[i].offset_bytes,
+                ck_assert_msg(end <= items[k].offset_bytes ||
+                                  items[k].offset_bytes + items[k].size_bytes <= items[i].offset_bytes,
                               "items %u and %u overlap", i, k);
     }
     ck_assert_uint_eq(peak, result.peak_bytes);
     ck_assert_uint_ge(result.peak_bytes, result.lower_bound_bytes);
 }
 
-static ent_memory_result place(ent_memory_item *items, uint32_t count, uint32_t alignment)
-{
+static ent_memory_result place(ent_memory_item *items, uint32_t count, uint32_t alignment) {
     ent_arena *arena = ent_arena_create(0);
     ent_memory_result result;
     ck_assert_ptr_null(ent_memory_place(arena, items, count, alignment, &result));
@@ -69,12 +68,13 @@ START_TEST(the_bound_is_the_largest_sum_alive) {
 END_TEST
 
 /* Smallest peak of all orders with lowest fit, which contains an optimal placement. */
-static uint64_t brute_force(ent_memory_item *items, uint32_t count, uint32_t placed, uint32_t used, uint64_t best)
-{
+static uint64_t brute_force(ent_memory_item *items, uint32_t count, uint32_t placed, uint32_t used,
+                            uint64_t best) {
     if (placed == count) {
         uint64_t peak = 0;
         for (uint32_t i = 0; i < count; i++)
-            if (items[i].offset_bytes + items[i].size_bytes > peak) peak = items[i].offset_bytes + items[i].size_bytes;
+            if (items[i].offset_bytes + items[i].size_bytes > peak)
+                peak = items[i].offset_bytes + items[i].size_bytes;
         return peak < best ? peak : best;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -83,7 +83,8 @@ static uint64_t brute_force(ent_memory_item *items, uint32_t count, uint32_t pla
         for (bool moved = true; moved;) {
             moved = false;
             for (uint32_t k = 0; k < count; k++)
-                if ((used >> k & 1u) && meet(&items[i], &items[k]) && offset < items[k].offset_bytes + items[k].size_bytes &&
+                if ((used >> k & 1u) && meet(&items[i], &items[k]) &&
+                    offset < items[k].offset_bytes + items[k].size_bytes &&
                     items[k].offset_bytes < offset + items[i].size_bytes)
                     offset = items[k].offset_bytes + items[k].size_bytes, moved = true;
         }
@@ -124,8 +125,7 @@ START_TEST(same_items_same_offsets) {
 END_TEST
 
 /* 100k items: a chain with skips as networks have, and one in which a tenth of all live at once. */
-static double place_many(uint32_t longest, double allowed_over_bound)
-{
+static double place_many(uint32_t longest, double allowed_over_bound) {
     enum { COUNT = 100000 };
     ent_memory_item *items = calloc(COUNT, sizeof *items);
     ck_assert_ptr_nonnull(items);
@@ -137,8 +137,9 @@ static double place_many(uint32_t longest, double allowed_over_bound)
     ent_memory_result result = place(items, COUNT, 64);
     double seconds = (double)(ent_time_ns() - begin) * 1e-9;
     ck_assert_uint_ge(result.peak_bytes, result.lower_bound_bytes);
-    ck_assert_msg((double)result.peak_bytes <= allowed_over_bound * (double)result.lower_bound_bytes, "peak %llu bound %llu",
-                  (unsigned long long)result.peak_bytes, (unsigned long long)result.lower_bound_bytes);
+    ck_assert_msg((double)result.peak_bytes <= allowed_over_bound * (double)result.lower_bound_bytes,
+                  "peak %llu bound %llu", (unsigned long long)result.peak_bytes,
+                  (unsigned long long)result.lower_bound_bytes);
     free(items);
     return seconds;
 }
@@ -164,8 +165,7 @@ START_TEST(sizes_beyond_the_number_range_are_refused) {
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     Suite *suite = suite_create("program_memory");
     TCase *tests = tcase_create("memory");
     tcase_set_timeout(tests, 120);

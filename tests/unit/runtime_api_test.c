@@ -1,4 +1,5 @@
-/* The public API over a bundle file. The fake plugin is put into the registry behind the API's back, as a plugin file would be. */
+/* The public API over a bundle file. The fake plugin is put into the registry behind the API's back, as a
+ * plugin file would be. */
 #include "core/runtime/api.h"
 
 #include <unistd.h>
@@ -33,8 +34,7 @@ static const char text[] = "program \"api\"\n"
 
 static char path[128];
 
-static entente_runtime *open_runtime(void)
-{
+static entente_runtime *open_runtime(void) {
     entente_runtime *runtime;
     entente_error error;
     entente_options options = {.size = sizeof options, .plugin_path = "/nonexistent"};
@@ -44,8 +44,7 @@ static entente_runtime *open_runtime(void)
     return runtime;
 }
 
-static void write_bundle(void)
-{
+static void write_bundle(void) {
     ent_arena *arena = ent_arena_create(0);
     ent_program *program;
     ent_status status = ent_program_parse(arena, "test", text, &program);
@@ -56,8 +55,7 @@ static void write_bundle(void)
     ent_arena_destroy(arena);
 }
 
-static entente_bundle *open_bundle(entente_runtime *runtime)
-{
+static entente_bundle *open_bundle(entente_runtime *runtime) {
     entente_bundle *bundle;
     entente_error error;
     int code = entente_bundle_load(runtime, path, &bundle, &error);
@@ -65,8 +63,7 @@ static entente_bundle *open_bundle(entente_runtime *runtime)
     return bundle;
 }
 
-static void check_result(const float *x, int64_t n, const entente_tensor *out)
-{
+static void check_result(const float *x, int64_t n, const entente_tensor *out) {
     ck_assert_int_eq(out[0].dims[0], n);
     ck_assert_int_eq(out[1].dims[0], 2 * n);
     for (int64_t i = 0; i < n * 4; i++) ck_assert_float_eq(((float *)out[0].data)[i], 2 * x[i]);
@@ -174,8 +171,7 @@ START_TEST(asynchronous_runs_are_waited_for) {
 }
 END_TEST
 
-static void *run_alone(void *argument)
-{
+static void *run_alone(void *argument) {
     entente_bundle *bundle = open_bundle(argument);
     float x[4] = {1, 2, 3, 4};
     for (int round = 0; round < 20; round++) {
@@ -223,8 +219,7 @@ START_TEST(steps_have_times) {
 }
 END_TEST
 
-int main(void)
-{
+int main(void) {
     const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(path, sizeof path, "%s/entente-api-test-%d.ent", folder, (int)getpid());
     Suite *suite = suite_create("runtime_api");
