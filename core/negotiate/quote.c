@@ -56,6 +56,8 @@ static void read_verdict(ent_negotiate_session *session, uint32_t device, const 
     uint64_t tier = ent_message_get_u64(record, ENT_FIELD_verdict_tier);
     offer->quote = ent_message_get_u64(record, ENT_FIELD_verdict_quote);
     if (tier >= ENT_TIER_NATIVE && tier <= ENT_TIER_EMULATED) offer->tier = (uint32_t)tier;
+    if (kind == ENT_VERDICT_ACCEPT && offer->quote)
+        offer->basis = ENT_BASIS_QUOTE; /* without a price of its own the declared one is firm */
     if (kind == ENT_VERDICT_DECLINE) offer->withdrawn = "declined at quote";
     if (kind == ENT_VERDICT_COUNTER)
         offer->withdrawn = "countered at quote; the request is not granted in this version";
