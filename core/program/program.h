@@ -1,7 +1,7 @@
 /* What the compiler hands the runtime: functions made of steps over values, the kernels' blobs, constants and
  * a memory plan; and the bundle file that holds it. Sizes are ent_dims over the program's own expression
  * table, so that a new shape needs no compiler. A program lives in the arena it was built or loaded in; it is
- * immutable after ent_program_finish. */
+ * changed by ent_program_plan_memory alone. */
 #ifndef ENT_PROGRAM_H
 #define ENT_PROGRAM_H
 
