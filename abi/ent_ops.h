@@ -34,10 +34,9 @@ typedef struct ent_op_info {
 } ent_op_info;
 
 /* NULL for an id outside the table. */
-static inline const ent_op_info *ent_op_info_get(uint32_t op)
-{
+static inline const ent_op_info *ent_op_info_get(uint32_t op) {
     static const ent_op_info table[ENT_OP_COUNT] = {
-#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes)                             \
+#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes)                     \
     [id] = {id, #name, versions, ENT_CLASS_##class_, min_in, max_in, min_out, max_out, attributes},
 #include "abi/ent_ops.def"
     };
@@ -58,7 +57,7 @@ typedef enum ent_attr_type {
 /* A named attribute value. Pointers are borrowed from the owner of the node. */
 typedef struct ent_attr {
     ent_str name;
-    uint32_t type; /* ent_attr_type */
+    uint32_t type;  /* ent_attr_type */
     uint32_t count; /* of ints or floats */
     int64_t i;
     double f;
@@ -75,8 +74,7 @@ typedef struct ent_attrs {
 } ent_attrs;
 
 /* NULL if the attribute is absent. name is NUL-terminated. */
-static inline const ent_attr *ent_attrs_find(ent_attrs attrs, const char *name)
-{
+static inline const ent_attr *ent_attrs_find(ent_attrs attrs, const char *name) {
     for (uint32_t i = 0; i < attrs.count; i++) {
         ent_str s = attrs.items[i].name;
         size_t k = 0;
@@ -85,19 +83,17 @@ static inline const ent_attr *ent_attrs_find(ent_attrs attrs, const char *name)
     }
     return NULL;
 }
-static inline int64_t ent_attrs_int(ent_attrs attrs, const char *name, int64_t missing)
-{
+static inline int64_t ent_attrs_int(ent_attrs attrs, const char *name, int64_t missing) {
     const ent_attr *attr = ent_attrs_find(attrs, name);
     return attr && attr->type == ENT_ATTR_INT ? attr->i : missing;
 }
-static inline double ent_attrs_float(ent_attrs attrs, const char *name, double missing)
-{
+static inline double ent_attrs_float(ent_attrs attrs, const char *name, double missing) {
     const ent_attr *attr = ent_attrs_find(attrs, name);
     return attr && attr->type == ENT_ATTR_FLOAT ? attr->f : missing;
 }
 /* True when the string attribute (or `missing`, when absent) equals text. */
-static inline bool ent_attrs_string_is(ent_attrs attrs, const char *name, const char *missing, const char *text)
-{
+static inline bool ent_attrs_string_is(ent_attrs attrs, const char *name, const char *missing,
+                                       const char *text) {
     const ent_attr *attr = ent_attrs_find(attrs, name);
     ent_str s = {missing, 0};
     while (missing && missing[s.size]) s.size++;

@@ -1,21 +1,25 @@
 /* The plugin ABI, version 1: what a backend exports and what the host gives it.
  *
- * A plugin is one shared library with one exported data symbol, `ent_plugin_v1`, a constant. The host reads head.size, abi_min and
- * abi_max of it and calls nothing before it has accepted them. Everything else is reached through small interfaces, each with an
- * id and a version of its own.
+ * A plugin is one shared library with one exported data symbol, `ent_plugin_v1`, a constant. The host reads
+ * head.size, abi_min and abi_max of it and calls nothing before it has accepted them. Everything else is
+ * reached through small interfaces, each with an id and a version of its own.
  *
  * Growth rules
  * - The symbol's name and the fields of ent_plugin up to `get_interface` never change.
- * - Interface tables and call contexts start with ent_head. A reader uses min(theirs, ours) bytes and takes the rest as zero;
- *   a zero function pointer is "not offered". Fields are only appended. A change of meaning is a new id or version.
+ * - Interface tables and call contexts start with ent_head. A reader uses min(theirs, ours) bytes and takes
+ * the rest as zero; a zero function pointer is "not offered". Fields are only appended. A change of meaning
+ * is a new id or version.
  * - Negotiation messages, regions and tile programs are bytes (ent_message.h), never structs.
- * - Unknown `next` entries are ignored, unless their type has ENT_MUST_UNDERSTAND set: then the call is refused.
- * - `tests/abi/layout.txt` holds every size and offset; a difference fails the check. CHANGELOG.md names every addition.
+ * - Unknown `next` entries are ignored, unless their type has ENT_MUST_UNDERSTAND set: then the call is
+ * refused.
+ * - `tests/abi/layout.txt` holds every size and offset; a difference fails the check. CHANGELOG.md names
+ * every addition.
  *
- * Threads: get_interface and open from any thread. Functions taking a device: one thread at a time per device, except where a
- * function says otherwise. Plugin threads end before close returns.
- * Memory: inputs are valid for the call. Bytes that a plugin returns are allocated with call->allocate and belong to the host.
- * Errors: a code, and a sentence through call->fail (or ent_host.log where there is no call). "No" is an answer in a message. */
+ * Threads: get_interface and open from any thread. Functions taking a device: one thread at a time per
+ * device, except where a function says otherwise. Plugin threads end before close returns. Memory: inputs are
+ * valid for the call. Bytes that a plugin returns are allocated with call->allocate and belong to the host.
+ * Errors: a code, and a sentence through call->fail (or ent_host.log where there is no call). "No" is an
+ * answer in a message. */
 #ifndef ENT_PLUGIN_H
 #define ENT_PLUGIN_H
 
@@ -77,55 +81,63 @@ typedef struct ent_host {
 typedef struct ent_call {
     ent_head head;
     void *context;
-    uint64_t deadline_ns;                                      /* monotonic clock; 0: none. After it: partial result, ENT_CODE_DEADLINE */
-    bool (*cancelled)(void *context);                          /* poll at least every 50 ms; may be NULL */
+    uint64_t deadline_ns; /* monotonic clock; 0: none. After it: partial result, ENT_CODE_DEADLINE */
+    bool (*cancelled)(void *context);                            /* poll at least every 50 ms; may be NULL */
     void (*progress)(void *context, double done, ent_str phase); /* may be NULL */
-    void *(*allocate)(void *context, size_t size_bytes);       /* for returned bytes */
-    void (*fail)(void *context, ent_str text);                 /* the sentence behind a code other than ENT_OK */
+    void *(*allocate)(void *context, size_t size_bytes);         /* for returned bytes */
+    void (*fail)(void *context, ent_str text); /* the sentence behind a code other than ENT_OK */
     /* Bytes of a constant named by content hash in a message; false if unknown. Valid for the call. */
     bool (*constant)(void *context, uint64_t hash_low, uint64_t hash_high, ent_bytes *out);
     uint64_t correlation;
 } ent_call;
 
-/* One named parameter of a device, such as {"variant","avx2"}, {"threads","2"}, {"cache","/path"}, {"profile","/x.json"}. Unknown names
- * are refused with the name unless they start with "hint.". */
+/* One named parameter of a device, such as {"variant","avx2"}, {"threads","2"}, {"cache","/path"},
+ * {"profile","/x.json"}. Unknown names are refused with the name unless they start with "hint.". */
 typedef struct ent_parameter {
     ent_str name, value;
 } ent_parameter;
 
 typedef struct ent_device_v1 {
     ent_head head;
-    /* Names of the devices this plugin can open here, newline separated; empty when the hardware is absent (text says why). */
+    /* Names of the devices this plugin can open here, newline separated; empty when the hardware is absent
+     * (text says why). */
     ent_code (*list)(ent_state *state, const ent_call *call, ent_bytes *out_names);
-    ent_code (*open)(ent_state *state, const ent_call *call, const ent_parameter *parameters, size_t count, ent_device **out);
+    ent_code (*open)(ent_state *state, const ent_call *call, const ent_parameter *parameters, size_t count,
+                     ent_device **out);
     void (*close)(ent_device *device); /* NULL is fine */
     /* The capability document (JSON, capability-db schema 1) of an opened device. */
     ent_code (*declare)(ent_device *device, const ent_call *call, ent_bytes *out_json);
 } ent_device_v1;
 
-/* Each takes a message and returns one (see ent_message.def for the kinds). Pure and repeatable: same bytes, same answer. */
+/* Each takes a message and returns one (see ent_message.def for the kinds). Pure and repeatable: same bytes,
+ * same answer. */
 typedef struct ent_negotiate_v1 {
     ent_head head;
-    ent_code (*survey)(ent_device *device, const ent_call *call, const uint8_t *request, size_t size, ent_bytes *out_reply);
-    ent_code (*quote)(ent_device *device, const ent_call *call, const uint8_t *request, size_t size, ent_bytes *out_reply);
-    ent_code (*award)(ent_device *device, const ent_call *call, const uint8_t *request, size_t size, ent_bytes *out_reply);
+    ent_code (*survey)(ent_device *device, const ent_call *call, const uint8_t *request, size_t size,
+                       ent_bytes *out_reply);
+    ent_code (*quote)(ent_device *device, const ent_call *call, const uint8_t *request, size_t size,
+                      ent_bytes *out_reply);
+    ent_code (*award)(ent_device *device, const ent_call *call, const uint8_t *request, size_t size,
+                      ent_bytes *out_reply);
 } ent_negotiate_v1;
 
 typedef struct ent_compile_v1 {
     ent_head head;
-    /* depth GRAPH, REGION: request is a region message. TILE: a tile_program message. The blob is self-contained but for
-     * constants, which are bound at run time like inputs. May overlap with itself up to max_parallel_calls. */
-    ent_code (*compile)(ent_device *device, const ent_call *call, uint32_t depth, const uint8_t *request, size_t size,
-                        ent_bytes *out_blob);
+    /* depth GRAPH, REGION: request is a region message. TILE: a tile_program message. The blob is
+     * self-contained but for constants, which are bound at run time like inputs. May overlap with itself up
+     * to max_parallel_calls. */
+    ent_code (*compile)(ent_device *device, const ent_call *call, uint32_t depth, const uint8_t *request,
+                        size_t size, ent_bytes *out_blob);
 } ent_compile_v1;
 
 typedef struct ent_blob_v1 {
     ent_head head;
-    /* Can this blob run here? ENT_OK, or ENT_CODE_ISA_MISSING / UNSUPPORTED with a sentence naming wanted and present. Needs no
-     * device. Hostile bytes are refused. */
+    /* Can this blob run here? ENT_OK, or ENT_CODE_ISA_MISSING / UNSUPPORTED with a sentence naming wanted and
+     * present. Needs no device. Hostile bytes are refused. */
     ent_code (*check)(ent_state *state, const ent_call *call, const uint8_t *blob, size_t size);
     /* What the blob needs, as one line of text such as "cpu isa=avx2". */
-    ent_code (*requirement)(ent_state *state, const ent_call *call, const uint8_t *blob, size_t size, ent_bytes *out_text);
+    ent_code (*requirement)(ent_state *state, const ent_call *call, const uint8_t *blob, size_t size,
+                            ent_bytes *out_text);
 } ent_blob_v1;
 
 typedef struct ent_buffer_ref {
@@ -145,9 +157,10 @@ typedef enum ent_step_kind { ENT_STEP_DISPATCH = 1, ENT_STEP_COPY = 2 } ent_step
 typedef struct ent_step {
     uint32_t kind; /* ent_step_kind */
     uint32_t binding_count;
-    ent_kernel *kernel;             /* DISPATCH */
-    const ent_buffer_ref *bindings; /* DISPATCH: the kernel's ports in order; COPY: source, destination of equal size */
-    const int64_t *symbols;         /* DISPATCH: values of the blob's symbols */
+    ent_kernel *kernel; /* DISPATCH */
+    const ent_buffer_ref
+        *bindings; /* DISPATCH: the kernel's ports in order; COPY: source, destination of equal size */
+    const int64_t *symbols; /* DISPATCH: values of the blob's symbols */
     uint32_t symbol_count;
     uint32_t reserved;
     uint64_t *timestamps; /* NULL, or room for begin and end, written before the submission signals */
@@ -172,20 +185,24 @@ typedef struct ent_kernel_info {
     char path[64]; /* NUL-terminated, such as "gemm 6x16 avx2" */
 } ent_kernel_info;
 
-/* Buffers, queues, fences and kernels are created from any thread; a queue is used by one thread at a time. Fences are free-threaded.
- * submit does not block longer than it takes to accept the work (a host device may do the work inside it when every wait has
- * passed). A failed step makes its signals carry the error: wait returns its code. */
+/* Buffers, queues, fences and kernels are created from any thread; a queue is used by one thread at a time.
+ * Fences are free-threaded. submit does not block longer than it takes to accept the work (a host device may
+ * do the work inside it when every wait has passed). A failed step makes its signals carry the error: wait
+ * returns its code. */
 typedef struct ent_runtime_v1 {
     ent_head head;
-    ent_code (*buffer_create)(ent_device *device, const ent_call *call, uint64_t size_bytes, ent_buffer **out);
-    /* Uses the caller's memory, which must outlive the buffer; 64-byte aligned or the plugin may refuse. read_only: never written. */
-    ent_code (*buffer_import)(ent_device *device, const ent_call *call, void *memory, uint64_t size_bytes, bool read_only,
+    ent_code (*buffer_create)(ent_device *device, const ent_call *call, uint64_t size_bytes,
                               ent_buffer **out);
+    /* Uses the caller's memory, which must outlive the buffer; 64-byte aligned or the plugin may refuse.
+     * read_only: never written. */
+    ent_code (*buffer_import)(ent_device *device, const ent_call *call, void *memory, uint64_t size_bytes,
+                              bool read_only, ent_buffer **out);
     void (*buffer_destroy)(ent_buffer *buffer);
     /* Host address of the contents, NULL when the memory is not host-visible (then read and write). */
     void *(*buffer_map)(ent_buffer *buffer);
     ent_code (*buffer_read)(ent_buffer *buffer, uint64_t offset_bytes, void *out, uint64_t size_bytes);
-    ent_code (*buffer_write)(ent_buffer *buffer, uint64_t offset_bytes, const void *data, uint64_t size_bytes);
+    ent_code (*buffer_write)(ent_buffer *buffer, uint64_t offset_bytes, const void *data,
+                             uint64_t size_bytes);
     ent_code (*queue_create)(ent_device *device, const ent_call *call, ent_queue **out);
     void (*queue_destroy)(ent_queue *queue); /* waits for its work */
     ent_code (*fence_create)(ent_device *device, const ent_call *call, uint64_t initial, ent_fence **out);
@@ -194,7 +211,8 @@ typedef struct ent_runtime_v1 {
     ent_code (*fence_wait)(ent_fence *fence, uint64_t value, uint64_t timeout_ns); /* ENT_CODE_TIMEOUT */
     uint64_t (*fence_value)(ent_fence *fence);
     /* Blob bytes stay valid while the kernel lives (they are in the mapped bundle). */
-    ent_code (*kernel_load)(ent_device *device, const ent_call *call, const uint8_t *blob, size_t size, ent_kernel **out);
+    ent_code (*kernel_load)(ent_device *device, const ent_call *call, const uint8_t *blob, size_t size,
+                            ent_kernel **out);
     void (*kernel_unload)(ent_kernel *kernel);
     ent_code (*kernel_info)(ent_kernel *kernel, ent_kernel_info *out);
     ent_code (*submit)(ent_queue *queue, const ent_call *call, const ent_submit *submit);
@@ -212,7 +230,8 @@ typedef struct ent_plugin {
 } ent_plugin;
 
 /* Makes a compile-time ent_str from a literal. */
-#define ENT_STR(literal) {(literal), sizeof(literal) - 1}
+#define ENT_STR(literal)                                                                                     \
+    { (literal), sizeof(literal) - 1 }
 
 #if defined(__GNUC__)
 #define ENT_EXPORT __attribute__((visibility("default")))

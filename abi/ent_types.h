@@ -1,4 +1,5 @@
-/* Basic types shared by the core and every backend plugin: dtypes, dimensions, layouts, tensors, strings, codes.
+/* Basic types shared by the core and every backend plugin: dtypes, dimensions, layouts, tensors, strings,
+ * codes.
  *
  * Stable: values are only appended. All integers are fixed width; nothing here depends on a library. */
 #ifndef ENT_TYPES_H
@@ -45,19 +46,18 @@ typedef enum ent_dtype {
 } ent_dtype;
 
 /* Bits of one element; 0 for NONE and STRING. */
-static inline uint32_t ent_dtype_bits(ent_dtype dtype)
-{
-    static const uint8_t bits[ENT_DTYPE_COUNT] = {0,  32, 16, 16, 64, 8, 8, 16, 16, 32, 32, 64, 64, 8,
-                                                  0,  4,  4,  2,  2,  8, 8, 8,  8,  4,  8,  64, 128};
+static inline uint32_t ent_dtype_bits(ent_dtype dtype) {
+    static const uint8_t bits[ENT_DTYPE_COUNT] = {0, 32, 16, 16, 64, 8, 8, 16, 16, 32, 32, 64, 64, 8,
+                                                  0, 4,  4,  2,  2,  8, 8, 8,  8,  4,  8,  64, 128};
     return (uint32_t)dtype < ENT_DTYPE_COUNT ? bits[dtype] : 0;
 }
 
 /* Lower-case text name as used in text forms, JSON and declarations ("f32"); "none" if unknown. */
-static inline const char *ent_dtype_name(ent_dtype dtype)
-{
+static inline const char *ent_dtype_name(ent_dtype dtype) {
     static const char *const names[ENT_DTYPE_COUNT] = {
-        "none", "f32",    "f16", "bf16", "f64", "i8", "u8",       "i16",        "u16",    "i32",        "u32",    "i64",    "u64",
-        "bool", "string", "i4",  "u4",   "i2",  "u2", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1", "f8e8m0", "c64", "c128"};
+        "none", "f32",      "f16",        "bf16",   "f64",        "i8",     "u8",     "i16", "u16",
+        "i32",  "u32",      "i64",        "u64",    "bool",       "string", "i4",     "u4",  "i2",
+        "u2",   "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1", "f8e8m0", "c64", "c128"};
     return (uint32_t)dtype < ENT_DTYPE_COUNT ? names[dtype] : "none";
 }
 
@@ -65,22 +65,23 @@ static inline const char *ent_dtype_name(ent_dtype dtype)
 typedef enum ent_code {
     ENT_OK = 0,
     ENT_CODE_INVALID_ARGUMENT = 1,
-    ENT_CODE_BAD_MESSAGE = 2,     /* bytes that break the message form */
-    ENT_CODE_UNSUPPORTED = 3,     /* the plugin cannot do it at all */
+    ENT_CODE_BAD_MESSAGE = 2, /* bytes that break the message form */
+    ENT_CODE_UNSUPPORTED = 3, /* the plugin cannot do it at all */
     ENT_CODE_OUT_OF_MEMORY = 4,
-    ENT_CODE_DEADLINE = 5,        /* partial results are valid */
+    ENT_CODE_DEADLINE = 5, /* partial results are valid */
     ENT_CODE_CANCELLED = 6,
-    ENT_CODE_QUOTE_BROKEN = 7,    /* compile cannot keep what was quoted */
-    ENT_CODE_DEVICE_LOST = 8,     /* sticky */
-    ENT_CODE_TIMEOUT = 9,         /* a fence wait ran out of time */
-    ENT_CODE_ISA_MISSING = 10,    /* a blob needs an instruction set that this machine lacks */
+    ENT_CODE_QUOTE_BROKEN = 7, /* compile cannot keep what was quoted */
+    ENT_CODE_DEVICE_LOST = 8,  /* sticky */
+    ENT_CODE_TIMEOUT = 9,      /* a fence wait ran out of time */
+    ENT_CODE_ISA_MISSING = 10, /* a blob needs an instruction set that this machine lacks */
     ENT_CODE_INTERNAL = 11,
     ENT_CODE_COUNT = 12
 } ent_code;
 
 /* How a result is reached, best first. The executor settles it, not a claim.
  * native: runs on a declared matrix unit. tuned: microkernel or vector kernel of the selected ISA level.
- * generic: scalar code, or anything in core/ops. emulated: stands in for a dtype or operation the device lacks. */
+ * generic: scalar code, or anything in core/ops. emulated: stands in for a dtype or operation the device
+ * lacks. */
 typedef enum ent_tier {
     ENT_TIER_NONE = 0,
     ENT_TIER_NATIVE = 1,
@@ -113,9 +114,10 @@ typedef struct ent_str {
 } ent_str;
 
 /* How a tensor is stored. Shapes are always logical; the layout only orders memory.
- * Physical axes, outermost first: logical axis order[0], order[1], ... order[rank-1], each divided by the product of
- * its blocks (rounded up), then the blocks in order, innermost last. A blocked axis is padded to a multiple of its
- * block with zeros. kind ANY: not settled yet (frozen graph). OPAQUE: only plugin `opaque` knows. */
+ * Physical axes, outermost first: logical axis order[0], order[1], ... order[rank-1], each divided by the
+ * product of its blocks (rounded up), then the blocks in order, innermost last. A blocked axis is padded to a
+ * multiple of its block with zeros. kind ANY: not settled yet (frozen graph). OPAQUE: only plugin `opaque`
+ * knows. */
 typedef enum ent_layout_kind {
     ENT_LAYOUT_ANY = 0,
     ENT_LAYOUT_STRIDED = 1,
@@ -127,10 +129,10 @@ typedef struct ent_layout {
     uint8_t rank;
     uint8_t block_count;
     uint8_t reserved;
-    uint8_t order[ENT_MAX_RANK];          /* physical position -> logical axis */
-    uint8_t block_axis[ENT_MAX_BLOCKS];   /* logical axis */
+    uint8_t order[ENT_MAX_RANK];        /* physical position -> logical axis */
+    uint8_t block_axis[ENT_MAX_BLOCKS]; /* logical axis */
     uint16_t block_size[ENT_MAX_BLOCKS];
-    uint64_t opaque;                      /* plugin's own id when kind is OPAQUE, else 0 */
+    uint64_t opaque; /* plugin's own id when kind is OPAQUE, else 0 */
 } ent_layout;
 
 /* A tensor in host memory. `data` is borrowed. dims are logical and known. */
@@ -144,16 +146,14 @@ typedef struct ent_tensor {
 } ent_tensor;
 
 /* Row-major layout of a rank. */
-static inline ent_layout ent_layout_plain(uint32_t rank)
-{
+static inline ent_layout ent_layout_plain(uint32_t rank) {
     ent_layout layout = {ENT_LAYOUT_STRIDED, (uint8_t)rank, 0, 0, {0}, {0}, {0}, 0};
     for (uint32_t i = 0; i < rank && i < ENT_MAX_RANK; i++) layout.order[i] = (uint8_t)i;
     return layout;
 }
 
 /* Channels last: axis 1 stored innermost ("NHWC" for rank 4). rank < 3 gives the plain layout. */
-static inline ent_layout ent_layout_channels_last(uint32_t rank)
-{
+static inline ent_layout ent_layout_channels_last(uint32_t rank) {
     ent_layout layout = ent_layout_plain(rank);
     if (rank < 3) return layout;
     for (uint32_t i = 1; i + 1 < rank; i++) layout.order[i] = (uint8_t)(i + 1);
@@ -161,9 +161,9 @@ static inline ent_layout ent_layout_channels_last(uint32_t rank)
     return layout;
 }
 
-static inline bool ent_layout_equal(const ent_layout *a, const ent_layout *b)
-{
-    if (a->kind != b->kind || a->rank != b->rank || a->block_count != b->block_count || a->opaque != b->opaque)
+static inline bool ent_layout_equal(const ent_layout *a, const ent_layout *b) {
+    if (a->kind != b->kind || a->rank != b->rank || a->block_count != b->block_count ||
+        a->opaque != b->opaque)
         return false;
     for (uint32_t i = 0; i < a->rank; i++)
         if (a->order[i] != b->order[i]) return false;
@@ -174,8 +174,7 @@ static inline bool ent_layout_equal(const ent_layout *a, const ent_layout *b)
 
 /* Physical extents of a strided layout, outermost first: rank + block_count entries into out (room for
  * ENT_MAX_RANK + ENT_MAX_BLOCKS). Returns their number; dims are logical. */
-static inline uint32_t ent_layout_physical(const ent_layout *layout, const int64_t *dims, int64_t *out)
-{
+static inline uint32_t ent_layout_physical(const ent_layout *layout, const int64_t *dims, int64_t *out) {
     for (uint32_t i = 0; i < layout->rank; i++) {
         int64_t extent = dims[layout->order[i]];
         int64_t block = 1;
@@ -188,8 +187,7 @@ static inline uint32_t ent_layout_physical(const ent_layout *layout, const int64
 }
 
 /* Element offset of a logical index in a strided layout. O(rank); for reference code, not for inner loops. */
-static inline int64_t ent_layout_offset(const ent_layout *layout, const int64_t *dims, const int64_t *index)
-{
+static inline int64_t ent_layout_offset(const ent_layout *layout, const int64_t *dims, const int64_t *index) {
     int64_t physical[ENT_MAX_RANK + ENT_MAX_BLOCKS];
     int64_t coordinate[ENT_MAX_RANK + ENT_MAX_BLOCKS];
     uint32_t count = ent_layout_physical(layout, dims, physical);
@@ -207,8 +205,7 @@ static inline int64_t ent_layout_offset(const ent_layout *layout, const int64_t 
 }
 
 /* Bytes that a tensor takes in a strided layout (sub-byte rows padded to a byte). Returns -1 on overflow. */
-static inline int64_t ent_layout_bytes(const ent_layout *layout, ent_dtype dtype, const int64_t *dims)
-{
+static inline int64_t ent_layout_bytes(const ent_layout *layout, ent_dtype dtype, const int64_t *dims) {
     int64_t physical[ENT_MAX_RANK + ENT_MAX_BLOCKS];
     uint32_t count = ent_layout_physical(layout, dims, physical);
     int64_t row_bits = (int64_t)ent_dtype_bits(dtype);

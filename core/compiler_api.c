@@ -68,7 +68,9 @@ const char *const *entente_stages(void) {
     return ent_pipeline_stages();
 }
 
-int entente_is_bundle(const char *path) { return ent_bundle_is(path); }
+int entente_is_bundle(const char *path) {
+    return ent_bundle_is(path);
+}
 
 void entente_free_text(char *text) {
     free(text);

@@ -31,7 +31,8 @@ static ent_status run_import(ent_pipeline *p) {
     ENT_TRY(ent_import_onnx(p->arena, p->request->model_path, &options, &p->module, &p->files));
     const ent_graph *main = ent_module_graph(p->module, 0);
     for (uint32_t i = 0; i < main->outputs.count; i++)
-        ent_array_push(p->arena, &p->module->output_names, ent_module_value(p->module, main->outputs.items[i])->name);
+        ent_array_push(p->arena, &p->module->output_names,
+                       ent_module_value(p->module, main->outputs.items[i])->name);
     return NULL;
 }
 
@@ -43,7 +44,8 @@ static uint32_t find_input(const ent_pipeline *p, const char *name) {
             return main->inputs.items[i];
     char *end = NULL;
     unsigned long position = name[0] == '#' ? strtoul(name + 1, &end, 10) : main->inputs.count;
-    if (end && end != name + 1 && *end == 0 && position < main->inputs.count) return main->inputs.items[position];
+    if (end && end != name + 1 && *end == 0 && position < main->inputs.count)
+        return main->inputs.items[position];
     return ENT_ID_NONE;
 }
 

@@ -31,8 +31,9 @@ const char *const *ent_pipeline_stages(void);
 void ent_compiler_fill_status(entente_compile_result *out, ent_status status);
 
 /* Stages with files of their own. */
-ent_status ent_pipeline_open_devices(ent_pipeline *pipeline);        /* devices.c */
-const char *ent_pipeline_print_devices(ent_pipeline *pipeline);      /* the declarations, one after another */
-ent_status ent_pipeline_set_constant(ent_pipeline *pipeline, uint32_t input, const char *text, const char *place); /* bind_constant.c */
+ent_status ent_pipeline_open_devices(ent_pipeline *pipeline);   /* devices.c */
+const char *ent_pipeline_print_devices(ent_pipeline *pipeline); /* the declarations, one after another */
+ent_status ent_pipeline_set_constant(ent_pipeline *pipeline, uint32_t input, const char *text,
+                                     const char *place); /* bind_constant.c */
 
 #endif

@@ -88,8 +88,9 @@ typedef struct ent_module {
     ENT_ARRAY(ent_graph) graphs; /* 0 is main */
     ENT_ARRAY(ent_overlay) overlays;
     ENT_ARRAY(const char *) model_nodes; /* names of the model's nodes, "" replaced by op#index */
-    ENT_ARRAY(const char *) output_names; /* of main's outputs as the model calls them; rewrites change values, not these */
-    ENT_ARRAY(const char *) notes;       /* what a pass declined to do and why, for explain */
+    ENT_ARRAY(const char *)
+    output_names; /* of main's outputs as the model calls them; rewrites change values, not these */
+    ENT_ARRAY(const char *) notes; /* what a pass declined to do and why, for explain */
     bool frozen;
     struct ent_module_state
         *state; /* private to core/graph: names, shared expressions, use lists, node order */

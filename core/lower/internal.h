@@ -6,7 +6,7 @@
 
 /* One form of a module value inside one function. */
 typedef struct ent_lower_form {
-    uint32_t value; /* module value */
+    uint32_t value;  /* module value */
     uint32_t device; /* program device */
     ent_layout layout;
     uint32_t id; /* program value */
@@ -17,7 +17,8 @@ typedef struct ent_lower_function {
     ENT_ARRAY(ent_program_value) values;
     ENT_ARRAY(ent_lower_form) forms;
     ENT_ARRAY(uint32_t) inputs;
-    ENT_ARRAY(uint32_t) captures; /* index into forms: which outer form each input stands for (nested functions) */
+    ENT_ARRAY(uint32_t)
+    captures; /* index into forms: which outer form each input stands for (nested functions) */
     ENT_ARRAY(uint32_t) outputs;
     ENT_ARRAY(ent_program_step) steps;
     ent_map *form_index; /* module value -> first form + chain by linear search */
@@ -27,14 +28,14 @@ typedef struct ent_lower_builder {
     const ent_plan *plan;
     const ent_module *module;
     ent_arena *arena;
-    uint32_t *device_index;  /* session device -> program device, NONE until used */
-    uint32_t home;           /* session device whose memory stands for the host's */
+    uint32_t *device_index; /* session device -> program device, NONE until used */
+    uint32_t home;          /* session device whose memory stands for the host's */
     ENT_ARRAY(ent_program_device) devices;
     ENT_ARRAY(ent_program_constant) constants;
     ENT_ARRAY(ent_program_kernel) kernels;
-    ent_map *kernel_of;      /* hash of (device, request) -> kernel */
+    ent_map *kernel_of;                       /* hash of (device, request) -> kernel */
     ENT_ARRAY(ent_lower_form) constant_forms; /* module value + layout -> program constant */
-    ent_lower_function *functions; /* per graph */
+    ent_lower_function *functions;            /* per graph */
     uint32_t failed_offer;
     const char *failure;
 } ent_lower_builder;
@@ -44,17 +45,22 @@ uint32_t ent_lower_space_device(ent_lower_builder *b, uint32_t space);
 
 /* Kernels: NONE in *out_kernel when the plugin failed (b->failure says why). */
 ent_status ent_lower_offer_kernel(ent_lower_builder *b, const ent_offer *offer, uint32_t *out_kernel);
-ent_status ent_lower_convert_kernel(ent_lower_builder *b, const ent_plan_convert *convert, uint32_t *out_kernel);
+ent_status ent_lower_convert_kernel(ent_lower_builder *b, const ent_plan_convert *convert,
+                                    uint32_t *out_kernel);
 
 /* The program constant that holds a module constant in a layout. */
-ent_status ent_lower_constant(ent_lower_builder *b, uint32_t value, const ent_layout *layout, uint32_t *out_constant);
+ent_status ent_lower_constant(ent_lower_builder *b, uint32_t value, const ent_layout *layout,
+                              uint32_t *out_constant);
 
-/* The program value of a form in a graph's function; makes temporaries, constants, and parameters for captured values. */
-ent_status ent_lower_value(ent_lower_builder *b, uint32_t graph, uint32_t value, uint32_t device, const ent_layout *layout,
-                           uint32_t *out_id);
+/* The program value of a form in a graph's function; makes temporaries, constants, and parameters for
+ * captured values. */
+ent_status ent_lower_value(ent_lower_builder *b, uint32_t graph, uint32_t value, uint32_t device,
+                           const ent_layout *layout, uint32_t *out_id);
 /* Gives an existing program value a second form (a view, or the same memory under another space). */
-void ent_lower_add_form(ent_lower_builder *b, uint32_t graph, uint32_t value, uint32_t device, const ent_layout *layout, uint32_t id);
+void ent_lower_add_form(ent_lower_builder *b, uint32_t graph, uint32_t value, uint32_t device,
+                        const ent_layout *layout, uint32_t id);
 /* A value that shares storage with `of`, in the shape of `value`. */
-uint32_t ent_lower_add_alias(ent_lower_builder *b, uint32_t graph, uint32_t value, const ent_layout *layout, uint32_t of);
+uint32_t ent_lower_add_alias(ent_lower_builder *b, uint32_t graph, uint32_t value, const ent_layout *layout,
+                             uint32_t of);
 
 #endif

@@ -114,9 +114,11 @@ static ent_status finish_outputs(ent_lower_builder *b, uint32_t graph) {
         bool repeated = false;
         for (uint32_t k = 0; k < f->outputs.count; k++) repeated |= f->outputs.items[k] == id;
         if (f->values.items[id].kind == ENT_VALUE_TEMPORARY) f->values.items[id].kind = ENT_VALUE_OUTPUT;
-        const char *name = graph == 0 && i < b->module->output_names.count ? b->module->output_names.items[i] : NULL;
+        const char *name =
+            graph == 0 && i < b->module->output_names.count ? b->module->output_names.items[i] : NULL;
         bool renames = name && strcmp(name, f->values.items[id].name) != 0;
-        if (repeated || (renames && f->values.items[id].kind != ENT_VALUE_OUTPUT)) id = ent_lower_add_alias(b, graph, value, &plain, id);
+        if (repeated || (renames && f->values.items[id].kind != ENT_VALUE_OUTPUT))
+            id = ent_lower_add_alias(b, graph, value, &plain, id);
         if (renames) f->values.items[id].name = name;
         ent_array_push(b->arena, &f->outputs, id);
     }

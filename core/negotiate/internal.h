@@ -17,19 +17,22 @@ typedef struct ent_leaf_set {
 } ent_leaf_set;
 
 /* Boundary of nodes (ascending in graph order). */
-void ent_negotiate_boundary(const ent_negotiate_session *session, const ent_uses *uses, uint32_t graph, const uint32_t *nodes,
-                            uint32_t node_count, ent_leaf_set *out);
-/* Appends an offer with ports of one layout choice ("plain" or "channels_last"); returns it for further filling. */
-ent_offer *ent_negotiate_add_region_offer(ent_negotiate_session *session, uint32_t device, const ent_leaf_set *set,
-                                          const char *layout);
+void ent_negotiate_boundary(const ent_negotiate_session *session, const ent_uses *uses, uint32_t graph,
+                            const uint32_t *nodes, uint32_t node_count, ent_leaf_set *out);
+/* Appends an offer with ports of one layout choice ("plain" or "channels_last"); returns it for further
+ * filling. */
+ent_offer *ent_negotiate_add_region_offer(ent_negotiate_session *session, uint32_t device,
+                                          const ent_leaf_set *set, const char *layout);
 void ent_negotiate_refuse(ent_negotiate_session *session, const ent_refusal *refusal);
 /* Total multiply-adds * 2 and boundary bytes of a leaf set, for declared cost models. */
-void ent_negotiate_work(const ent_negotiate_session *session, const ent_leaf_set *set, double *out_flops, double *out_bytes);
+void ent_negotiate_work(const ent_negotiate_session *session, const ent_leaf_set *set, double *out_flops,
+                        double *out_bytes);
 
-/* Whether all constraints hold for the matched nodes; failures are recorded as refusals of `leaf`. nodes[i] is what matched
- * pattern node i (first of a repeat; a composite stands as a node of its own), NULL if nothing did. */
-bool ent_negotiate_check_constraints(ent_negotiate_session *session, uint32_t device, const ent_pattern *pattern,
-                                     const ent_node *const *nodes, uint32_t leaf);
+/* Whether all constraints hold for the matched nodes; failures are recorded as refusals of `leaf`. nodes[i]
+ * is what matched pattern node i (first of a repeat; a composite stands as a node of its own), NULL if
+ * nothing did. */
+bool ent_negotiate_check_constraints(ent_negotiate_session *session, uint32_t device,
+                                     const ent_pattern *pattern, const ent_node *const *nodes, uint32_t leaf);
 
 /* One source of offers each. */
 ent_status ent_negotiate_match(ent_negotiate_session *session, const ent_uses *uses, uint32_t device);
@@ -39,15 +42,18 @@ ent_status ent_negotiate_quotes(ent_negotiate_session *session, uint32_t device)
 void ent_negotiate_control(ent_negotiate_session *session);
 
 /* Message building over the session's arena. */
-void ent_negotiate_write_values(ent_message_writer *writer, const ent_module *module, const uint32_t *values, uint32_t count);
+void ent_negotiate_write_values(ent_message_writer *writer, const ent_module *module, const uint32_t *values,
+                                uint32_t count);
 void ent_negotiate_write_node(ent_message_writer *writer, const ent_module *module, uint32_t node);
 void ent_negotiate_write_overlay(ent_message_writer *writer, const ent_module *module, uint32_t overlay);
-void ent_negotiate_write_region(ent_message_writer *writer, const ent_negotiate_session *session, const ent_offer *offer);
+void ent_negotiate_write_region(ent_message_writer *writer, const ent_negotiate_session *session,
+                                const ent_offer *offer);
 
-/* A plugin call of the negotiation: records both messages, turns a failure into a refusal of every offer of the device. */
-typedef ent_code (*ent_negotiate_verb)(ent_device *device, const ent_call *call, const uint8_t *request, size_t size,
-                                       ent_bytes *out_reply);
-bool ent_negotiate_exchange(ent_negotiate_session *session, uint32_t device, ent_negotiate_verb verb, const char *verb_name,
-                            ent_bytes request, ent_message_reader *out_reply);
+/* A plugin call of the negotiation: records both messages, turns a failure into a refusal of every offer of
+ * the device. */
+typedef ent_code (*ent_negotiate_verb)(ent_device *device, const ent_call *call, const uint8_t *request,
+                                       size_t size, ent_bytes *out_reply);
+bool ent_negotiate_exchange(ent_negotiate_session *session, uint32_t device, ent_negotiate_verb verb,
+                            const char *verb_name, ent_bytes request, ent_message_reader *out_reply);
 
 #endif

@@ -1,5 +1,6 @@
-/* Frozen graph x devices -> offers. Declares, surveys, matches declared patterns (with near misses), adds the core's own tile-depth
- * candidates, quotes, and after selection awards. An offer is the one currency of the partition. */
+/* Frozen graph x devices -> offers. Declares, surveys, matches declared patterns (with near misses), adds the
+ * core's own tile-depth candidates, quotes, and after selection awards. An offer is the one currency of the
+ * partition. */
 #ifndef ENT_NEGOTIATE_H
 #define ENT_NEGOTIATE_H
 
@@ -17,9 +18,10 @@ typedef struct ent_negotiate_device {
 } ent_negotiate_device;
 
 typedef enum ent_offer_kind {
-    ENT_OFFER_VIEW = 1,   /* nothing runs */
-    ENT_OFFER_TILE = 2,   /* tile program, candidate */
-    ENT_OFFER_REGION = 3, /* region or graph depth: the plugin compiles the leaves (or the replacement body) */
+    ENT_OFFER_VIEW = 1, /* nothing runs */
+    ENT_OFFER_TILE = 2, /* tile program, candidate */
+    ENT_OFFER_REGION =
+        3, /* region or graph depth: the plugin compiles the leaves (or the replacement body) */
     ENT_OFFER_CONTROL = 4 /* an If that nobody takes whole: a branch step of the program, run by the host */
 } ent_offer_kind;
 
@@ -47,22 +49,24 @@ typedef struct ent_offer {
     uint64_t scratch_bytes, weight_bytes, traffic_bytes;
     const char *path;     /* pattern name or candidate kind */
     const char *bound_by; /* what limits it, for explain */
-    const char *request;  /* the granted request behind it ("layout: channels_last", "decompose: Gelu"), NULL if none */
+    const char *request;  /* the granted request behind it ("layout: channels_last", "decompose: Gelu"), NULL
+                             if none */
     uint64_t quote;       /* plugin's quote id; 0: none */
     const ent_tile_program *program; /* TILE */
     const char *withdrawn;           /* set when refused at award or compile: the reason */
 } ent_offer;
 
-/* Why a device does not take a leaf (or a pattern around it): one line of the node x device x reason table. */
+/* Why a device does not take a leaf (or a pattern around it): one line of the node x device x reason table.
+ */
 typedef struct ent_refusal {
     uint32_t device;
     uint32_t node;
     const char *pattern;
     const char *reason_id;
-    const char *text;        /* "channels 24 is not a multiple of 16 (8 short)" */
+    const char *text; /* "channels 24 is not a multiple of 16 (8 short)" */
     int64_t wanted, got;
-    const char *fix;         /* request that would fix it; NULL */
-    bool granted;            /* the fix was applied as an offer of its own */
+    const char *fix; /* request that would fix it; NULL */
+    bool granted;    /* the fix was applied as an offer of its own */
 } ent_refusal;
 
 typedef struct ent_negotiate_session {
@@ -77,12 +81,16 @@ typedef struct ent_negotiate_session {
     uint64_t deadline_ns;
 } ent_negotiate_session;
 
-/* Makes all offers. A plugin that breaks (bad bytes, error code) loses its offers with a refusal per leaf; the others go on. */
+/* Makes all offers. A plugin that breaks (bad bytes, error code) loses its offers with a refusal per leaf;
+ * the others go on. */
 ent_status ent_negotiate_offers(ent_negotiate_session *session);
 /* Confirms chosen offers with their plugins; sets `withdrawn` on refused ones. out_refused counts them. */
-ent_status ent_negotiate_award(ent_negotiate_session *session, const uint32_t *offers, uint32_t count, uint32_t *out_refused);
-/* Region message of an offer, as given to quote and compile: its leaves, attributes, overlays, ports and layouts. */
-ent_status ent_negotiate_region(const ent_negotiate_session *session, const ent_offer *offer, ent_arena *arena, ent_bytes *out);
+ent_status ent_negotiate_award(ent_negotiate_session *session, const uint32_t *offers, uint32_t count,
+                               uint32_t *out_refused);
+/* Region message of an offer, as given to quote and compile: its leaves, attributes, overlays, ports and
+ * layouts. */
+ent_status ent_negotiate_region(const ent_negotiate_session *session, const ent_offer *offer,
+                                ent_arena *arena, ent_bytes *out);
 /* A message writer that grows in an arena, with a message of `kind` begun. */
 void ent_negotiate_writer_init(ent_message_writer *writer, ent_arena *arena, uint32_t kind);
 /* Node x device x reason table as text (golden). */

@@ -1,5 +1,6 @@
-/* Selection: the cheapest set of non-overlapping offers that covers every leaf, with layout changes and transfers priced, in an order
- * in which every offer's inputs are ready (so that the contracted graph is acyclic). Knows no graph: leaves, values, labels.
+/* Selection: the cheapest set of non-overlapping offers that covers every leaf, with layout changes and
+ * transfers priced, in an order in which every offer's inputs are ready (so that the contracted graph is
+ * acyclic). Knows no graph: leaves, values, labels.
  *
  * A label is a place and a form of a value: (device memory, layout), interned by the caller. */
 #ifndef ENT_PARTITION_H
@@ -17,7 +18,8 @@ typedef struct ent_partition_port {
 typedef struct ent_partition_offer {
     const uint32_t *leaves; /* ascending */
     uint32_t leaf_count;
-    const ent_partition_port *inputs; /* values from outside (model inputs included; constants are not values here) */
+    const ent_partition_port
+        *inputs; /* values from outside (model inputs included; constants are not values here) */
     uint32_t input_count;
     const ent_partition_port *outputs; /* values used outside */
     uint32_t output_count;
@@ -41,30 +43,33 @@ typedef struct ent_partition_problem {
     /* Price of making `to` from `from` for a value (unweighted ns); INFINITY if impossible; 0 when equal. */
     double (*convert_ns)(void *context, uint32_t value, uint32_t from, uint32_t to);
     void *context;
-    uint64_t budget_ns;   /* wall time; 0: 3 s */
-    uint32_t max_states;  /* per step; 0: 50,000. Beyond it the beam keeps the cheapest and the result is unproven */
+    uint64_t budget_ns;  /* wall time; 0: 3 s */
+    uint32_t max_states; /* per step; 0: 50,000. Beyond it the beam keeps the cheapest and the result is
+                            unproven */
 } ent_partition_problem;
 
 typedef struct ent_partition_convert {
     uint32_t value, from, to;
-    uint32_t before; /* index into chosen order of the first offer that needs it; == chosen_count: at the end */
+    uint32_t
+        before; /* index into chosen order of the first offer that needs it; == chosen_count: at the end */
     double price_ns; /* weighted */
 } ent_partition_convert;
 
 typedef struct ent_partition_result {
     bool feasible;
-    uint32_t stuck_leaf;      /* when infeasible: a leaf that no offer (or no ready offer) can cover */
-    const uint32_t *chosen;   /* offers in execution order */
+    uint32_t stuck_leaf;    /* when infeasible: a leaf that no offer (or no ready offer) can cover */
+    const uint32_t *chosen; /* offers in execution order */
     uint32_t chosen_count;
     const ent_partition_convert *converts;
     uint32_t convert_count;
     double total_ns;
-    double bound_ns;          /* proven lower bound; equals total when proven */
+    double bound_ns; /* proven lower bound; equals total when proven */
     bool proven;
-    uint64_t states;          /* work done */
+    uint64_t states; /* work done */
     uint64_t time_ns;
 } ent_partition_result;
 
-ent_status ent_partition_solve(ent_arena *arena, const ent_partition_problem *problem, ent_partition_result *out);
+ent_status ent_partition_solve(ent_arena *arena, const ent_partition_problem *problem,
+                               ent_partition_result *out);
 
 #endif

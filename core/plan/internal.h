@@ -31,9 +31,9 @@ typedef struct ent_plan_builder {
     ENT_ARRAY(uint32_t) values; /* partition value -> module value */
     uint32_t *value_of;         /* module value -> partition value, NONE */
     ent_partition_problem problem;
-    const uint32_t *offer_of;   /* partition offer -> session offer */
-    uint32_t *assigned;         /* leaf index -> device, NONE */
-    ent_map *ways;              /* (value, from, to) -> index into way_items */
+    const uint32_t *offer_of; /* partition offer -> session offer */
+    uint32_t *assigned;       /* leaf index -> device, NONE */
+    ent_map *ways;            /* (value, from, to) -> index into way_items */
     ENT_ARRAY(ent_plan_way) way_items;
 } ent_plan_builder;
 

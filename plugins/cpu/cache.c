@@ -1,5 +1,5 @@
-/* The probe's figures in a file of the user's cache, so that a processor is measured once. What the file holds is checked like
- * any other input; a file that does not fit is measured anew. */
+/* The probe's figures in a file of the user's cache, so that a processor is measured once. What the file
+ * holds is checked like any other input; a file that does not fit is measured anew. */
 #define _GNU_SOURCE
 #include "cpu.h"
 
@@ -56,10 +56,11 @@ static void make_key(const cpu_device *device, char *out, size_t size) {
     unsigned brand[12] = {0}, a, b, c, d;
     if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u)
         for (unsigned i = 0; i < 3; i++)
-            __get_cpuid(0x80000002u + i, &brand[4 * i], &brand[4 * i + 1], &brand[4 * i + 2], &brand[4 * i + 3]);
+            __get_cpuid(0x80000002u + i, &brand[4 * i], &brand[4 * i + 1], &brand[4 * i + 2],
+                        &brand[4 * i + 3]);
     if (!__get_cpuid(1, &a, &b, &c, &d)) a = 0;
-    snprintf(out, size, "%.48s|%08x|%s|%d|%d", (const char *)brand, a, ent_cpu_isa_name(device->isa), device->threads,
-             CACHE_VERSION);
+    snprintf(out, size, "%.48s|%08x|%s|%d|%d", (const char *)brand, a, ent_cpu_isa_name(device->isa),
+             device->threads, CACHE_VERSION);
     for (char *at = out; *at; at++)
         if (*at < ' ' || *at == '"' || *at == '\\' || *at > '~') *at = ' ';
 }
@@ -76,15 +77,19 @@ static bool make_path(const char *key, char *out, size_t size) {
     const char *home = secure_getenv("HOME");
     unsigned long long hash = hash_of(key);
     int length = 0;
-    if (given && given[0]) length = snprintf(out, size, "%s", given);
-    else if (cache && cache[0] == '/') length = snprintf(out, size, "%s/entente/cpu-%016llx.json", cache, hash);
-    else if (home && home[0] == '/') length = snprintf(out, size, "%s/.cache/entente/cpu-%016llx.json", home, hash);
+    if (given && given[0])
+        length = snprintf(out, size, "%s", given);
+    else if (cache && cache[0] == '/')
+        length = snprintf(out, size, "%s/entente/cpu-%016llx.json", cache, hash);
+    else if (home && home[0] == '/')
+        length = snprintf(out, size, "%s/.cache/entente/cpu-%016llx.json", home, hash);
     return length > 0 && (size_t)length < size;
 }
 
 static bool read_number(const cJSON *root, const struct field *field, double *out) {
     const cJSON *number = cJSON_GetObjectItemCaseSensitive(root, field->name);
-    if (!cJSON_IsNumber(number) || !(number->valuedouble >= field->low && number->valuedouble <= field->high)) return false;
+    if (!cJSON_IsNumber(number) || !(number->valuedouble >= field->low && number->valuedouble <= field->high))
+        return false;
     *out = number->valuedouble;
     return true;
 }
@@ -126,7 +131,8 @@ static void make_folders(const char *path) {
     }
 }
 
-/* Written beside and renamed, so that nobody reads half of it. A folder that cannot be written is no failure. */
+/* Written beside and renamed, so that nobody reads half of it. A folder that cannot be written is no failure.
+ */
 static void write_cache(const char *path, const char *key, ent_cpu_probe *probe) {
     char temporary[1100];
     make_folders(path);
@@ -134,8 +140,10 @@ static void write_cache(const char *path, const char *key, ent_cpu_probe *probe)
     FILE *file = fopen(temporary, "wxe");
     if (!file) return;
     fprintf(file, "{\n  \"processor\": \"%s\"", key);
-    for (size_t i = 0; i < FIELD_COUNT; i++) fprintf(file, ",\n  \"%s\": %.9g", fields[i].name, *field_of(probe, i));
-    for (size_t i = 0; i < SIZE_COUNT; i++) fprintf(file, ",\n  \"%s\": %lld", sizes[i].name, (long long)*size_of(probe, i));
+    for (size_t i = 0; i < FIELD_COUNT; i++)
+        fprintf(file, ",\n  \"%s\": %.9g", fields[i].name, *field_of(probe, i));
+    for (size_t i = 0; i < SIZE_COUNT; i++)
+        fprintf(file, ",\n  \"%s\": %lld", sizes[i].name, (long long)*size_of(probe, i));
     fprintf(file, "\n}\n");
     bool bad = ferror(file) != 0;
     bad |= fclose(file) != 0;

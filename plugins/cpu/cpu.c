@@ -18,20 +18,25 @@ static ent_code choose_isa(const ent_call *call, const ent_parameter *variant, e
     const char *bad = NULL;
     char name[32];
     if (!ent_cpu_isa_choose(NULL, out, &bad))
-        return ent_common_fail(call, ENT_CODE_INVALID_ARGUMENT, "ENTENTE_CPU_ISA is '%s'; use baseline, avx2 or avx512", bad);
+        return ent_common_fail(call, ENT_CODE_INVALID_ARGUMENT,
+                               "ENTENTE_CPU_ISA is '%s'; use baseline, avx2 or avx512", bad);
     if (!variant || variant->value.size == 0) return ENT_OK;
     ent_cpu_isa wanted = ENT_CPU_ISA_BASELINE, offered = *out;
-    snprintf(name, sizeof name, "%.*s", (int)(variant->value.size < 31 ? variant->value.size : 31), variant->value.data);
+    snprintf(name, sizeof name, "%.*s", (int)(variant->value.size < 31 ? variant->value.size : 31),
+             variant->value.data);
     if (!ent_cpu_isa_parse(name, &wanted))
-        return ent_common_fail(call, ENT_CODE_INVALID_ARGUMENT, "cpu has no variant '%s'; use baseline, avx2 or avx512", name);
+        return ent_common_fail(call, ENT_CODE_INVALID_ARGUMENT,
+                               "cpu has no variant '%s'; use baseline, avx2 or avx512", name);
     if (wanted > offered)
         return ent_common_fail(call, ENT_CODE_ISA_MISSING, "cpu:%s was asked for, but %s offers %s", name,
-                               ent_cpu_isa_detect() >= wanted ? "ENTENTE_CPU_ISA" : "this processor", ent_cpu_isa_name(offered));
+                               ent_cpu_isa_detect() >= wanted ? "ENTENTE_CPU_ISA" : "this processor",
+                               ent_cpu_isa_name(offered));
     *out = wanted;
     return ENT_OK;
 }
 
-static ent_code choose_threads(const ent_call *call, const ent_parameter *parameters, size_t count, int *out) {
+static ent_code choose_threads(const ent_call *call, const ent_parameter *parameters, size_t count,
+                               int *out) {
     const ent_parameter *given = ent_common_parameter(parameters, count, "threads");
     cpu_set_t set;
     char text[16] = {0}, *end = NULL;
@@ -42,8 +47,8 @@ static ent_code choose_threads(const ent_call *call, const ent_parameter *parame
     if (given->value.size < sizeof text) memcpy(text, given->value.data, given->value.size);
     long threads = strtol(text, &end, 10);
     if (end == text || *end != 0 || threads < 1 || threads > MAX_THREADS)
-        return ent_common_fail(call, ENT_CODE_INVALID_ARGUMENT, "threads is '%.*s'; use 1 to %d", (int)given->value.size,
-                               given->value.data, MAX_THREADS);
+        return ent_common_fail(call, ENT_CODE_INVALID_ARGUMENT, "threads is '%.*s'; use 1 to %d",
+                               (int)given->value.size, given->value.data, MAX_THREADS);
     *out = (int)threads;
     return ENT_OK;
 }
@@ -57,8 +62,8 @@ static void close_device(ent_device *device) {
     ent_common_release(d->head.host, d);
 }
 
-static ent_code open_device(ent_state *state, const ent_call *call, const ent_parameter *parameters, size_t count,
-                            ent_device **out) {
+static ent_code open_device(ent_state *state, const ent_call *call, const ent_parameter *parameters,
+                            size_t count, ent_device **out) {
     static const char *const known[] = {"variant", "threads", NULL};
     ent_cpu_isa isa = ENT_CPU_ISA_BASELINE;
     int threads = 1;
@@ -82,13 +87,17 @@ static ent_code open_device(ent_state *state, const ent_call *call, const ent_pa
     return ENT_OK;
 }
 
-static const ent_device_v1 device_interface = {
-    {sizeof(ent_device_v1), ENT_STRUCT_DEVICE_V1, NULL}, list_devices, open_device, close_device, cpu_declare};
-/* Regions are quoted as core/ops can run them. Tile programs are the core's own offers, never quoted, and nothing that was offered
- * is taken back: no award. */
+static const ent_device_v1 device_interface = {{sizeof(ent_device_v1), ENT_STRUCT_DEVICE_V1, NULL},
+                                               list_devices,
+                                               open_device,
+                                               close_device,
+                                               cpu_declare};
+/* Regions are quoted as core/ops can run them. Tile programs are the core's own offers, never quoted, and
+ * nothing that was offered is taken back: no award. */
 static const ent_negotiate_v1 negotiate_interface = {
     {sizeof(ent_negotiate_v1), ENT_STRUCT_NEGOTIATE_V1, NULL}, NULL, ent_common_quote, NULL};
-static const ent_compile_v1 compile_interface = {{sizeof(ent_compile_v1), ENT_STRUCT_COMPILE_V1, NULL}, cpu_compile};
+static const ent_compile_v1 compile_interface = {{sizeof(ent_compile_v1), ENT_STRUCT_COMPILE_V1, NULL},
+                                                 cpu_compile};
 static const ent_blob_v1 blob_interface = {
     {sizeof(ent_blob_v1), ENT_STRUCT_BLOB_V1, NULL}, cpu_blob_check, cpu_blob_requirement};
 static const ent_runtime_v1 runtime_interface = {{sizeof(ent_runtime_v1), ENT_STRUCT_RUNTIME_V1, NULL},

@@ -23,8 +23,8 @@ typedef struct cpu_device {
 ent_code cpu_declare(ent_device *device, const ent_call *call, ent_bytes *out_json);
 
 /* ---- cache.c ---- */
-/* The probe's figures for this processor, level and thread count: from the cache file, else measured and put there. False when
- * there is no memory to measure in. */
+/* The probe's figures for this processor, level and thread count: from the cache file, else measured and put
+ * there. False when there is no memory to measure in. */
 bool cpu_probe_get(cpu_device *device, ent_cpu_probe *out);
 
 /* ---- blob.c ---- */
@@ -33,15 +33,18 @@ typedef struct cpu_blob {
     char magic[8];
     uint32_t version, isa, tier, reserved;
 } cpu_blob;
-ent_code cpu_compile(ent_device *device, const ent_call *call, uint32_t depth, const uint8_t *request, size_t size,
-                     ent_bytes *out_blob);
+ent_code cpu_compile(ent_device *device, const ent_call *call, uint32_t depth, const uint8_t *request,
+                     size_t size, ent_bytes *out_blob);
 ent_code cpu_blob_check(ent_state *state, const ent_call *call, const uint8_t *blob, size_t size);
-ent_code cpu_blob_requirement(ent_state *state, const ent_call *call, const uint8_t *blob, size_t size, ent_bytes *out_text);
+ent_code cpu_blob_requirement(ent_state *state, const ent_call *call, const uint8_t *blob, size_t size,
+                              ent_bytes *out_text);
 /* Reads and checks a tile blob's header: its level must be one that `highest` includes. */
-ent_code cpu_blob_read(const ent_call *call, const uint8_t *blob, size_t size, ent_cpu_isa highest, cpu_blob *out);
+ent_code cpu_blob_read(const ent_call *call, const uint8_t *blob, size_t size, ent_cpu_isa highest,
+                       cpu_blob *out);
 
 /* ---- kernel.c ---- */
-ent_code cpu_kernel_load(ent_device *device, const ent_call *call, const uint8_t *blob, size_t size, ent_kernel **out);
+ent_code cpu_kernel_load(ent_device *device, const ent_call *call, const uint8_t *blob, size_t size,
+                         ent_kernel **out);
 void cpu_kernel_unload(ent_kernel *kernel);
 
 #endif

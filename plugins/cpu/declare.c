@@ -26,18 +26,25 @@ static double at_least(double x, double least) {
 static void put_memory(document *d, const ent_cpu_probe *p, const cpu_device *device) {
     double l1 = at_least(p->l1_read_bytes_per_ns, 8), l2 = at_least(p->l2_read_bytes_per_ns, 4);
     double l3 = at_least(p->l3_read_bytes_per_ns, 2), dram = at_least(p->dram_read_bytes_per_ns, 1);
-    long long registers = device->isa == ENT_CPU_ISA_AVX512 ? 2048 : device->isa == ENT_CPU_ISA_AVX2 ? 512 : 256;
-    double share = device->threads < 4 ? device->threads : 4; /* cores that it takes to fill the memory bus, about */
+    long long registers = device->isa == ENT_CPU_ISA_AVX512 ? 2048
+                          : device->isa == ENT_CPU_ISA_AVX2 ? 512
+                                                            : 256;
+    double share =
+        device->threads < 4 ? device->threads : 4; /* cores that it takes to fill the memory bus, about */
     put(d, " \"memory\": [\n");
-    put(d, "  {\"name\": \"register\", \"scope\": \"unit\", \"bytes\": %lld, \"read_gbps\": %.1f},\n", registers, 2 * l1);
+    put(d, "  {\"name\": \"register\", \"scope\": \"unit\", \"bytes\": %lld, \"read_gbps\": %.1f},\n",
+        registers, 2 * l1);
     put(d, "  {\"name\": \"l1\", \"scope\": \"unit\", \"bytes\": %lld, \"read_gbps\": %.1f},\n",
         (long long)(p->l1_bytes ? p->l1_bytes : 32768), l1);
     put(d, "  {\"name\": \"l2\", \"scope\": \"unit\", \"bytes\": %lld, \"read_gbps\": %.1f},\n",
         (long long)(p->l2_bytes ? p->l2_bytes : 524288), l2);
-    put(d, "  {\"name\": \"l3\", \"scope\": \"device\", \"bytes\": %lld, \"read_gbps\": %.1f, \"unit_gbps\": %.1f},\n",
+    put(d,
+        "  {\"name\": \"l3\", \"scope\": \"device\", \"bytes\": %lld, \"read_gbps\": %.1f, \"unit_gbps\": "
+        "%.1f},\n",
         (long long)(p->l3_bytes ? p->l3_bytes : 8388608), l3 * device->threads, l3);
     put(d,
-        "  {\"name\": \"dram\", \"scope\": \"host\", \"bytes\": 1000000000000, \"read_gbps\": %.1f, \"unit_gbps\": %.1f}],\n",
+        "  {\"name\": \"dram\", \"scope\": \"host\", \"bytes\": 1000000000000, \"read_gbps\": %.1f, "
+        "\"unit_gbps\": %.1f}],\n",
         dram * share, dram);
 }
 
@@ -45,29 +52,36 @@ static void put_matrix_unit(document *d, const ent_cpu_probe *p, const cpu_devic
     const ent_cpu_kernels *k = device->kernels;
     long long columns = k->gemm_n > ENT_CPU_PANEL ? k->gemm_n : ENT_CPU_PANEL; /* tiles are whole panels */
     put(d,
-        " \"matrix_units\": [{\"name\": \"gemm %lldx%lld\", \"dtype_a\": \"f32\", \"dtype_b\": \"f32\", \"dtype_c\": \"f32\", "
+        " \"matrix_units\": [{\"name\": \"gemm %lldx%lld\", \"dtype_a\": \"f32\", \"dtype_b\": \"f32\", "
+        "\"dtype_c\": \"f32\", "
         "\"m\": %lld, \"n\": %lld, \"k\": 1, \"gflops\": %.1f, \"a_indirect\": true, \"b_block\": %d}],\n",
-        (long long)k->gemm_m, (long long)k->gemm_n, (long long)k->gemm_m, columns, p->fma_flops * p->gemm_share / 1e9,
-        ENT_CPU_PANEL);
+        (long long)k->gemm_m, (long long)k->gemm_n, (long long)k->gemm_m, columns,
+        p->fma_flops * p->gemm_share / 1e9, ENT_CPU_PANEL);
 }
 
 /* What one step costs beside its arithmetic was measured on the executor; the rest scales with the probe. */
 static void put_tile(document *d, const ent_cpu_probe *p) {
     static const char *const maps[] = {
-        "copy",       "neg",        "abs",       "sqrt",         "rsqrt",      "reciprocal", "exp",         "log",
-        "tanh",       "sigmoid",    "erf",       "relu",         "leaky_relu", "elu",        "selu",        "hard_sigmoid",
-        "hard_swish", "gelu",       "gelu_tanh", "silu",         "mish",       "softplus",   "softsign",    "clip",
-        "floor",      "ceil",       "round",     "sign",         "not",        "sin",        "cos",         "square",
-        "scale_shift", "pow_scalar", "add",      "sub",          "mul",        "div",        "max",         "min",
-        "pow",        "prelu",      "equal",     "less",         "less_equal", "greater",    "greater_equal", "and",
-        "or",         "xor",        "fma",       "select"};
+        "copy",     "neg",          "abs",        "sqrt",    "rsqrt",         "reciprocal", "exp",
+        "log",      "tanh",         "sigmoid",    "erf",     "relu",          "leaky_relu", "elu",
+        "selu",     "hard_sigmoid", "hard_swish", "gelu",    "gelu_tanh",     "silu",       "mish",
+        "softplus", "softsign",     "clip",       "floor",   "ceil",          "round",      "sign",
+        "not",      "sin",          "cos",        "square",  "scale_shift",   "pow_scalar", "add",
+        "sub",      "mul",          "div",        "max",     "min",           "pow",        "prelu",
+        "equal",    "less",         "less_equal", "greater", "greater_equal", "and",        "or",
+        "xor",      "fma",          "select"};
     double cheap = p->elementwise_cheap_ns * 1.3, copy = 4 / at_least(p->copy_bytes_per_ns, 0.5);
-    put(d, " \"tile\": {\"launch_ns\": %d, \"sync_ns\": %.0f, \"instance_ns\": %d, \"op_ns\": %d, \"mma_efficiency\": %.2f,\n",
+    put(d,
+        " \"tile\": {\"launch_ns\": %d, \"sync_ns\": %.0f, \"instance_ns\": %d, \"op_ns\": %d, "
+        "\"mma_efficiency\": %.2f,\n",
         250, p->fork_join_ns, 60, 50, 0.95);
-    put(d, "  \"map_cheap_ns\": %.4f, \"map_divide_ns\": %.4f, \"map_transcendental_ns\": %.4f, \"reduce_ns\": %.4f,\n", cheap,
-        cheap + p->elementwise_costly_ns * 0.25, p->elementwise_costly_ns, at_least(p->reduce_ns, cheap / 2));
-    put(d, "  \"copy_strided_ns\": %.4f, \"gather_ns\": %.4f, \"window_gflops\": %.1f,\n", copy * 3, 1.5 + copy,
-        p->fma_flops * p->depthwise_share / 1e9);
+    put(d,
+        "  \"map_cheap_ns\": %.4f, \"map_divide_ns\": %.4f, \"map_transcendental_ns\": %.4f, \"reduce_ns\": "
+        "%.4f,\n",
+        cheap, cheap + p->elementwise_costly_ns * 0.25, p->elementwise_costly_ns,
+        at_least(p->reduce_ns, cheap / 2));
+    put(d, "  \"copy_strided_ns\": %.4f, \"gather_ns\": %.4f, \"window_gflops\": %.1f,\n", copy * 3,
+        1.5 + copy, p->fma_flops * p->depthwise_share / 1e9);
     put(d, "  \"maps\": [");
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) put(d, "%s\"%s\"", i ? ", " : "", maps[i]);
     put(d, "]},\n");
@@ -79,16 +93,24 @@ ent_code cpu_declare(ent_device *device, const ent_call *call, ent_bytes *out_js
     ent_cpu_probe probe;
     if (!cpu_probe_get(d, &probe))
         return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for measuring the processor");
-    put(&text, "{\"schema\": 1, \"name\": \"cpu\", \"vendor\": \"Entente\", \"kind\": \"cpu\", \"basis\": \"measured\",\n");
-    put(&text, " \"description\": \"microkernels and vector kernels, %s, %d threads\",\n", ent_cpu_isa_name(d->isa), d->threads);
-    put(&text, " \"units\": %d, \"vector_lanes_f32\": %lld, \"launch_ns\": 250, \"depths\": [\"tile\", \"region\"],\n", d->threads,
-        (long long)d->kernels->lanes);
+    put(&text, "{\"schema\": 1, \"name\": \"cpu\", \"vendor\": \"Entente\", \"kind\": \"cpu\", \"basis\": "
+               "\"measured\",\n");
+    put(&text, " \"description\": \"microkernels and vector kernels, %s, %d threads\",\n",
+        ent_cpu_isa_name(d->isa), d->threads);
+    put(&text,
+        " \"units\": %d, \"vector_lanes_f32\": %lld, \"launch_ns\": 250, \"depths\": [\"tile\", "
+        "\"region\"],\n",
+        d->threads, (long long)d->kernels->lanes);
     put_memory(&text, &probe, d);
     put_matrix_unit(&text, &probe, d);
     put_tile(&text, &probe);
-    put(&text, " \"links\": [{\"to\": \"host\", \"latency_ns\": 0, \"gbps\": %.1f}],\n", at_least(probe.dram_read_bytes_per_ns, 1));
-    /* core/ops in plain C, for what no tile program says: priced by its own speed, so that it wins nothing else. */
-    put(&text, " \"patterns\": [{\"name\": \"core-ops\", \"depth\": \"region\", \"tier\": \"generic\", \"any_op\": true,\n");
-    put(&text, "   \"layouts\": [\"plain\", \"channels_last\"], \"cost\": {\"base_ns\": 2000, \"gflops\": 0.3, \"gbps\": 0.3}}]}\n");
+    put(&text, " \"links\": [{\"to\": \"host\", \"latency_ns\": 0, \"gbps\": %.1f}],\n",
+        at_least(probe.dram_read_bytes_per_ns, 1));
+    /* core/ops in plain C, for what no tile program says: priced by its own speed, so that it wins nothing
+     * else. */
+    put(&text, " \"patterns\": [{\"name\": \"core-ops\", \"depth\": \"region\", \"tier\": \"generic\", "
+               "\"any_op\": true,\n");
+    put(&text, "   \"layouts\": [\"plain\", \"channels_last\"], \"cost\": {\"base_ns\": 2000, \"gflops\": "
+               "0.3, \"gbps\": 0.3}}]}\n");
     return ent_common_reply(call, text.text, text.size, out_json);
 }

@@ -1,16 +1,18 @@
 /* The tile executor, shared by its own files only (exec_*.c).
  *
- * Loading turns a tile program into a plan: a list of steps that each do much work at once. Whole loop nests around a
- * matrix multiply or a window become one step; elementwise operations that a kernel can do at its end are folded into it.
- * A run computes, for each instance, how much of its tiles lies inside the outputs, then does the steps.
+ * Loading turns a tile program into a plan: a list of steps that each do much work at once. Whole loop nests
+ * around a matrix multiply or a window become one step; elementwise operations that a kernel can do at its
+ * end are folded into it. A run computes, for each instance, how much of its tiles lies inside the outputs,
+ * then does the steps.
  *
  * Words
- * - tile: one version of a tile value of the program. Each whole overwrite makes a version, so that a version is written by
- *   one step (many within loops) and can live in an input or output buffer instead of scratch.
+ * - tile: one version of a tile value of the program. Each whole overwrite makes a version, so that a version
+ * is written by one step (many within loops) and can live in an input or output buffer instead of scratch.
  * - view: where a tile is right now: base address and strides.
- * - class: tile axes that always have the same extent. A class that only ever ends at the edge of outputs is *clipped*: an
- *   instance at the edge computes only what will be stored.
- * - access: the coordinates of a move, with the layout's strides. Affine: an address is linear in the tile's position. */
+ * - class: tile axes that always have the same extent. A class that only ever ends at the edge of outputs is
+ * *clipped*: an instance at the edge computes only what will be stored.
+ * - access: the coordinates of a move, with the layout's strides. Affine: an address is linear in the tile's
+ * position. */
 #ifndef ENT_CPU_EXEC_H
 #define ENT_CPU_EXEC_H
 
@@ -29,13 +31,14 @@
 typedef struct exec_plan exec_plan;
 typedef struct exec_step exec_step;
 
-/* One coordinate of an access: floor((base + terms + step * t) / divisor) + gathered, inside when in [0, limit). */
+/* One coordinate of an access: floor((base + terms + step * t) / divisor) + gathered, inside when in [0,
+ * limit). */
 typedef struct exec_dim {
     int64_t base, step, divisor, limit;
-    int64_t stride;             /* elements per coordinate; per block if block > 1 */
+    int64_t stride;              /* elements per coordinate; per block if block > 1 */
     int64_t block, block_stride; /* elements per coordinate within a block; block 1: none */
-    uint32_t axis;              /* of the tile, or NONE */
-    uint32_t gather;            /* tile, or NONE */
+    uint32_t axis;               /* of the tile, or NONE */
+    uint32_t gather;             /* tile, or NONE */
     uint32_t exact, term_count;
     ent_tile_term terms[ENT_TILE_MAX_TERMS];
 } exec_dim;
@@ -52,10 +55,10 @@ typedef struct exec_tile {
     int64_t shape[EXEC_RANK];
     int64_t strides[EXEC_RANK]; /* in scratch */
     uint16_t axis_class[EXEC_RANK];
-    size_t offset;              /* in scratch */
+    size_t offset; /* in scratch */
     uint32_t writers, readers;
-    bool viewable;              /* a load may leave it in its buffer */
-    uint32_t direct;            /* access of the store that it is written straight to, or NONE */
+    bool viewable;   /* a load may leave it in its buffer */
+    uint32_t direct; /* access of the store that it is written straight to, or NONE */
 } exec_tile;
 
 typedef struct exec_view {
@@ -68,9 +71,10 @@ typedef struct exec_run {
     const exec_plan *plan;
     void *const *buffers;
     char *scratch;
-    exec_view *views;     /* one a tile */
-    int64_t *extents;     /* one a class */
-    const void *packed_b, *packed_by; /* what the pack area of which matrix step holds; NULL: nothing of use */
+    exec_view *views; /* one a tile */
+    int64_t *extents; /* one a class */
+    const void *packed_b,
+        *packed_by; /* what the pack area of which matrix step holds; NULL: nothing of use */
     int64_t packed_n;
     int64_t variables[ENT_TILE_MAX_VARIABLES];
 } exec_run;
@@ -100,7 +104,7 @@ struct exec_step {
     exec_kind kind;
     exec_step_fn run;
     const ent_tile_op *op;
-    uint32_t dst;       /* tile or NONE */
+    uint32_t dst; /* tile or NONE */
     uint32_t source_count;
     uint32_t source[2 + ENT_MAX_RANK]; /* tiles; of moves: what is stored, then the gathers */
     uint32_t access;
@@ -148,7 +152,7 @@ struct exec_plan {
     uint32_t *binding; /* buffer -> binding, NONE for scratch buffers */
     uint64_t *binding_bytes;
     uint32_t binding_count;
-    char **owned; /* scratch buffers */
+    char **owned;         /* scratch buffers */
     size_t scratch_bytes; /* of one thread */
     double work_ns;       /* of all instances on one thread, roughly */
     uint32_t tier;
@@ -157,18 +161,20 @@ struct exec_plan {
 
 /* ---- exec_load.c: from bytes to a plan ---- */
 void *exec_allocate(exec_arena *arena, size_t bytes); /* zeroed; NULL sets failed */
-/* Decodes, verifies and plans for these symbol values (NULL: all zero is not tried, there are none). On failure the code and
- * plan->error tell why. The plan is freed by the caller either way. */
-ent_code exec_plan_create(const ent_host *host, const ent_cpu_kernels *kernels, const uint8_t *bytes, size_t size,
-                          const int64_t *symbols, size_t symbol_count, exec_plan **out);
+/* Decodes, verifies and plans for these symbol values (NULL: all zero is not tried, there are none). On
+ * failure the code and plan->error tell why. The plan is freed by the caller either way. */
+ent_code exec_plan_create(const ent_host *host, const ent_cpu_kernels *kernels, const uint8_t *bytes,
+                          size_t size, const int64_t *symbols, size_t symbol_count, exec_plan **out);
 void exec_plan_destroy(exec_plan *plan);
-ent_code exec_refuse(exec_plan *plan, ent_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+ent_code exec_refuse(exec_plan *plan, ent_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- exec_plan.c ---- */
 ent_code exec_make_steps(exec_plan *plan);
 /* ---- exec_versions.c, exec_classes.c, exec_fold.c, exec_rows.c: passes over the steps ---- */
 ent_code exec_make_tiles(exec_plan *plan);
-void exec_settle_places(exec_plan *plan); /* which tiles are views of inputs, or written straight to outputs */
+void exec_settle_places(
+    exec_plan *plan); /* which tiles are views of inputs, or written straight to outputs */
 ent_code exec_make_classes(exec_plan *plan);
 void exec_fold_steps(exec_plan *plan);
 void exec_find_rows(exec_plan *plan);
@@ -178,7 +184,8 @@ void exec_layer_norm(exec_run *run, const exec_step *step);
 uint32_t exec_rows_mask(const exec_step *step); /* axes that make a row */
 
 /* ---- exec_run.c ---- */
-/* Runs all instances. scratch has pool threads * plan->scratch_bytes. buffers: one address a buffer of the program. */
+/* Runs all instances. scratch has pool threads * plan->scratch_bytes. buffers: one address a buffer of the
+ * program. */
 void exec_plan_run(const exec_plan *plan, ent_cpu_pool *pool, char *scratch, void *const *buffers);
 
 /* ---- exec_access.c: places of tiles ---- */
@@ -187,8 +194,10 @@ int64_t exec_dim_start(const exec_run *run, const exec_dim *dim);
 /* Positions t in [0, extent) whose coordinate start + step * t lies in [0, limit). Empty: lo == hi. */
 void exec_interval(int64_t start, int64_t step, int64_t limit, int64_t extent, int64_t *lo, int64_t *hi);
 /* The rectangle of an affine access that lies inside; returns the element offset of position 0. */
-int64_t exec_rectangle(const exec_run *run, const exec_access *access, const exec_tile *tile, int64_t *lo, int64_t *hi);
-/* Puts the tile where its step will write it: straight into the output when that holds all of it, else scratch. */
+int64_t exec_rectangle(const exec_run *run, const exec_access *access, const exec_tile *tile, int64_t *lo,
+                       int64_t *hi);
+/* Puts the tile where its step will write it: straight into the output when that holds all of it, else
+ * scratch. */
 void exec_place(exec_run *run, uint32_t tile);
 void exec_place_scratch(exec_run *run, uint32_t tile);
 
@@ -202,7 +211,8 @@ void exec_iota(exec_run *run, const exec_step *step);
 /* Copies between any strides (elements), up to EXEC_RANK axes. */
 void exec_copy(const ent_cpu_kernels *kernels, uint32_t rank, const int64_t *extents, const char *from,
                const int64_t *from_strides, char *to, const int64_t *to_strides, uint32_t element_bytes);
-void exec_fill_value(uint32_t rank, const int64_t *extents, char *to, const int64_t *strides, uint32_t dtype, double value);
+void exec_fill_value(uint32_t rank, const int64_t *extents, char *to, const int64_t *strides, uint32_t dtype,
+                     double value);
 /* The bytes of a number as an element; returns its size. */
 uint32_t exec_element(uint32_t dtype, double value, void *out);
 
@@ -213,7 +223,8 @@ bool exec_bind_reduce(exec_plan *plan, exec_step *step);
 void exec_reduce(exec_run *run, const exec_step *step);
 bool exec_bind_multiply(exec_plan *plan, exec_step *step);
 void exec_multiply(exec_run *run, const exec_step *step);
-/* Recognises a nest that starts at op `at`: fills the step and returns the number of ops it stands for; 0: none. */
+/* Recognises a nest that starts at op `at`: fills the step and returns the number of ops it stands for; 0:
+ * none. */
 uint32_t exec_match_gemm(exec_plan *plan, uint32_t at, exec_step *step);
 uint32_t exec_match_window(exec_plan *plan, uint32_t at, exec_step *step);
 void exec_gemm(exec_run *run, const exec_step *step);
@@ -221,7 +232,8 @@ void exec_window(exec_run *run, const exec_step *step);
 /* Folds the map at `step` into the nest if its kernel can do it last. */
 bool exec_gemm_fold(exec_plan *plan, exec_step *nest, const exec_step *step);
 bool exec_window_fold(exec_plan *plan, exec_step *nest, const exec_step *step);
-size_t exec_gemm_scratch(exec_plan *plan, exec_step *nest, size_t offset); /* claims scratch; returns the new end */
+size_t exec_gemm_scratch(exec_plan *plan, exec_step *nest,
+                         size_t offset); /* claims scratch; returns the new end */
 size_t exec_window_scratch(exec_plan *plan, exec_step *nest, size_t offset);
 size_t exec_multiply_scratch(exec_plan *plan, exec_step *step, size_t offset);
 size_t exec_move_scratch(exec_plan *plan, exec_step *step, size_t offset);
@@ -230,7 +242,8 @@ int64_t exec_window_taps(const exec_step *nest);
 
 /* ---- helpers ---- */
 
-/* Operands walked together: an inner run of n elements (steps 0 or 1) inside up to three outer axes (byte strides). */
+/* Operands walked together: an inner run of n elements (steps 0 or 1) inside up to three outer axes (byte
+ * strides). */
 typedef struct exec_nest {
     int64_t n;
     int64_t inner[EXEC_MAX_OPERANDS];

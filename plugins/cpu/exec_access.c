@@ -16,12 +16,16 @@ void exec_interval(int64_t start, int64_t step, int64_t limit, int64_t extent, i
     } else if (step > 0) {
         if (start < 0) first = (-start + step - 1) / step;
         int64_t room = limit - start;
-        if (room <= 0) end = 0;
-        else if ((room + step - 1) / step < end) end = (room + step - 1) / step;
+        if (room <= 0)
+            end = 0;
+        else if ((room + step - 1) / step < end)
+            end = (room + step - 1) / step;
     } else if (step < 0) {
         if (start >= limit) first = (start - limit) / -step + 1;
-        if (start < 0) end = 0;
-        else if (start / -step + 1 < end) end = start / -step + 1;
+        if (start < 0)
+            end = 0;
+        else if (start / -step + 1 < end)
+            end = start / -step + 1;
     } else if (start < 0 || start >= limit) {
         end = 0;
     }
@@ -30,7 +34,8 @@ void exec_interval(int64_t start, int64_t step, int64_t limit, int64_t extent, i
     *hi = end;
 }
 
-int64_t exec_rectangle(const exec_run *run, const exec_access *access, const exec_tile *tile, int64_t *lo, int64_t *hi) {
+int64_t exec_rectangle(const exec_run *run, const exec_access *access, const exec_tile *tile, int64_t *lo,
+                       int64_t *hi) {
     int64_t offset = 0;
     bool empty = false;
     for (uint32_t a = 0; a < tile->rank; a++) {
@@ -87,8 +92,10 @@ void exec_nest_make(exec_nest *nest, const exec_run *run, const uint32_t *tiles,
             strides[i][axes] = run->plan->tiles[tiles[i]].shape[a] == 1 ? 0 : run->views[tiles[i]].strides[a];
             if (merges && strides[i][axes] != strides[i][axes - 1] * extents[axes - 1]) merges = false;
         }
-        if (merges) extents[axes - 1] *= extent;
-        else extents[axes++] = extent;
+        if (merges)
+            extents[axes - 1] *= extent;
+        else
+            extents[axes++] = extent;
     }
     /* innermost first so far; the inner run wants steps of 0 or 1 */
     bool run_inner = axes > 0;
@@ -100,6 +107,7 @@ void exec_nest_make(exec_nest *nest, const exec_run *run, const uint32_t *tiles,
         uint32_t from = k + run_inner; /* outermost last in strides: nest axes are innermost first */
         nest->extents[k] = from < axes ? extents[from] : 1;
         for (uint32_t i = 0; i < count; i++)
-            nest->strides[i][k] = from < axes ? strides[i][from] * run->plan->tiles[tiles[i]].element_bytes : 0;
+            nest->strides[i][k] =
+                from < axes ? strides[i][from] * run->plan->tiles[tiles[i]].element_bytes : 0;
     }
 }

@@ -45,8 +45,10 @@ static void join_same(classifier *c, uint32_t a, uint32_t b) {
 static void join_reduce(classifier *c, const exec_step *step) {
     const exec_tile *from = &c->plan->tiles[step->source[0]];
     for (uint32_t i = 0; i < from->rank; i++) {
-        if (step->op->axis_mask >> i & 1) fix(c, step->source[0], i);
-        else if (from->shape[i] > 1) join(c, slot(step->source[0], i), slot(step->dst, i));
+        if (step->op->axis_mask >> i & 1)
+            fix(c, step->source[0], i);
+        else if (from->shape[i] > 1)
+            join(c, slot(step->source[0], i), slot(step->dst, i));
     }
 }
 
@@ -170,7 +172,8 @@ static void make_clips(classifier *c, const uint8_t *stored) {
 
 ent_code exec_make_classes(exec_plan *plan) {
     uint32_t slots = plan->tile_count * EXEC_RANK + 1;
-    classifier c = {plan, exec_allocate(&plan->arena, slots * sizeof(uint32_t)), exec_allocate(&plan->arena, slots)};
+    classifier c = {plan, exec_allocate(&plan->arena, slots * sizeof(uint32_t)),
+                    exec_allocate(&plan->arena, slots)};
     uint8_t *stored = exec_allocate(&plan->arena, slots);
     uint16_t *number = exec_allocate(&plan->arena, slots * sizeof *number);
     plan->clips = exec_allocate(&plan->arena, (size_t)plan->step_count * EXEC_RANK * sizeof *plan->clips);
@@ -179,7 +182,8 @@ ent_code exec_make_classes(exec_plan *plan) {
     for (uint32_t i = 0; i < plan->step_count; i++) join_step(&c, &plan->steps[i]);
     for (uint32_t i = 0; i < plan->step_count; i++)
         if (plan->steps[i].kind == EXEC_STORE) look_at_store(&c, &plan->steps[i], stored);
-    if (!number_classes(&c, number)) return exec_refuse(plan, ENT_CODE_UNSUPPORTED, "more than 65535 kinds of tile axes");
+    if (!number_classes(&c, number))
+        return exec_refuse(plan, ENT_CODE_UNSUPPORTED, "more than 65535 kinds of tile axes");
     make_clips(&c, stored);
     return ENT_OK;
 }

@@ -1,4 +1,5 @@
-/* Copies between any strides: runs, broadcasts, blocked transposes, and single elements where nothing better fits. */
+/* Copies between any strides: runs, broadcasts, blocked transposes, and single elements where nothing better
+ * fits. */
 #include "exec.h"
 
 typedef struct copier {
@@ -8,30 +9,36 @@ typedef struct copier {
 } copier;
 
 /* size: table */
-static void spread(const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n, uint32_t bytes) {
+static void spread(const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n,
+                   uint32_t bytes) {
     switch (bytes) {
     case 1:
         for (int64_t i = 0; i < n; i++) to[i * to_stride] = from[i * from_stride];
         break;
     case 2:
-        for (int64_t i = 0; i < n; i++) ((uint16_t *)(void *)to)[i * to_stride] = ((const uint16_t *)(const void *)from)[i * from_stride];
+        for (int64_t i = 0; i < n; i++)
+            ((uint16_t *)(void *)to)[i * to_stride] = ((const uint16_t *)(const void *)from)[i * from_stride];
         break;
     case 4:
-        for (int64_t i = 0; i < n; i++) ((uint32_t *)(void *)to)[i * to_stride] = ((const uint32_t *)(const void *)from)[i * from_stride];
+        for (int64_t i = 0; i < n; i++)
+            ((uint32_t *)(void *)to)[i * to_stride] = ((const uint32_t *)(const void *)from)[i * from_stride];
         break;
     default:
-        for (int64_t i = 0; i < n; i++) ((uint64_t *)(void *)to)[i * to_stride] = ((const uint64_t *)(const void *)from)[i * from_stride];
+        for (int64_t i = 0; i < n; i++)
+            ((uint64_t *)(void *)to)[i * to_stride] = ((const uint64_t *)(const void *)from)[i * from_stride];
         break;
     }
 }
 
 /* Axes of more than one element, merged where both sides step through two in one go. */
-static void gather_axes(copier *c, uint32_t rank, const int64_t *extents, const int64_t *from, const int64_t *to) {
+static void gather_axes(copier *c, uint32_t rank, const int64_t *extents, const int64_t *from,
+                        const int64_t *to) {
     c->axes = 0;
     for (uint32_t a = rank; a-- > 0;) {
         uint32_t last = c->axes - 1;
         if (extents[a] == 1) continue;
-        if (c->axes > 0 && from[a] == c->from[last] * c->extents[last] && to[a] == c->to[last] * c->extents[last]) {
+        if (c->axes > 0 && from[a] == c->from[last] * c->extents[last] &&
+            to[a] == c->to[last] * c->extents[last]) {
             c->extents[last] *= extents[a];
             continue;
         }
@@ -84,7 +91,8 @@ static void copy_inner(const copier *c, inner_form form, uint32_t inner, const c
     } else if (form == INNER_RUN && inner == 1) {
         memcpy(to, from, (size_t)(c->extents[0] * bytes));
     } else if (form == INNER_RUN) {
-        c->kernels->copy_rows(from, c->from[1] * bytes, to, c->to[1] * bytes, c->extents[1], c->extents[0] * bytes);
+        c->kernels->copy_rows(from, c->from[1] * bytes, to, c->to[1] * bytes, c->extents[1],
+                              c->extents[0] * bytes);
     } else if (form == INNER_TRANSPOSE) {
         c->kernels->transpose(from, c->from[0], to, c->to[1], c->extents[0], c->extents[1], bytes);
     } else {
@@ -116,15 +124,19 @@ void exec_copy(const ent_cpu_kernels *kernels, uint32_t rank, const int64_t *ext
 }
 
 uint32_t exec_element(uint32_t dtype, double value, void *out) {
-    if (exec_is_float(dtype)) ent_ops_store_f64(out, dtype, 0, value);
-    else if (dtype == ENT_DTYPE_BOOL) ent_ops_store_i64(out, dtype, 0, value != 0);
+    if (exec_is_float(dtype))
+        ent_ops_store_f64(out, dtype, 0, value);
+    else if (dtype == ENT_DTYPE_BOOL)
+        ent_ops_store_i64(out, dtype, 0, value != 0);
     else
         ent_ops_store_i64(out, dtype, 0,
-                          value >= -9223372036854775808.0 && value < 9223372036854775808.0 ? (int64_t)value : INT64_MIN);
+                          value >= -9223372036854775808.0 && value < 9223372036854775808.0 ? (int64_t)value
+                                                                                           : INT64_MIN);
     return ent_dtype_bits((ent_dtype)dtype) / 8;
 }
 
-void exec_fill_value(uint32_t rank, const int64_t *extents, char *to, const int64_t *strides, uint32_t dtype, double value) {
+void exec_fill_value(uint32_t rank, const int64_t *extents, char *to, const int64_t *strides, uint32_t dtype,
+                     double value) {
     char element[16] = {0};
     static const int64_t still[EXEC_RANK] = {0};
     copier c = {.element_bytes = exec_element(dtype, value, element)};
@@ -137,6 +149,6 @@ void exec_fill_value(uint32_t rank, const int64_t *extents, char *to, const int6
     for (int64_t i = 0; i < c.extents[3]; i++)
         for (int64_t j = 0; j < c.extents[2]; j++)
             for (int64_t k = 0; k < c.extents[1]; k++)
-                spread(element, 0, to + (i * c.to[3] + j * c.to[2] + k * c.to[1]) * bytes, c.to[0], c.extents[0],
-                       c.element_bytes);
+                spread(element, 0, to + (i * c.to[3] + j * c.to[2] + k * c.to[1]) * bytes, c.to[0],
+                       c.extents[0], c.element_bytes);
 }

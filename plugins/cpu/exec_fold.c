@@ -41,7 +41,8 @@ typedef struct weights {
     bool emulated;
 } weights;
 
-/* Rough nanoseconds of a step on one core. Only ratios matter: they choose the tier and whether threads pay. */
+/* Rough nanoseconds of a step on one core. Only ratios matter: they choose the tier and whether threads pay.
+ */
 static double weigh(const exec_plan *plan, const exec_step *step) {
     double elements = step->dst != EXEC_NONE ? (double)exec_elements(&plan->tiles[step->dst]) : 0;
     switch (step->kind) {
@@ -82,11 +83,11 @@ static void add_weight(const exec_plan *plan, const exec_step *step, double time
 static void describe(exec_plan *plan, const char *what) {
     const ent_cpu_kernels *k = plan->kernels;
     if (plan->tier == ENT_TIER_NATIVE)
-        snprintf(plan->path, sizeof plan->path, "gemm %lldx%lld %s", (long long)k->gemm_m, (long long)k->gemm_n,
-                 ent_cpu_isa_name(k->isa));
+        snprintf(plan->path, sizeof plan->path, "gemm %lldx%lld %s", (long long)k->gemm_m,
+                 (long long)k->gemm_n, ent_cpu_isa_name(k->isa));
     else
-        snprintf(plan->path, sizeof plan->path, "%s%s %s", plan->tier == ENT_TIER_GENERIC ? "scalar " : "", what,
-                 ent_cpu_isa_name(k->isa));
+        snprintf(plan->path, sizeof plan->path, "%s%s %s", plan->tier == ENT_TIER_GENERIC ? "scalar " : "",
+                 what, ent_cpu_isa_name(k->isa));
 }
 
 void exec_settle_tier(exec_plan *plan) {
@@ -97,7 +98,8 @@ void exec_settle_tier(exec_plan *plan) {
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const exec_step *step = &plan->steps[i];
         if (step->kind == EXEC_LOOP) {
-            double trips = step->end > step->begin ? (double)((step->end - step->begin - 1) / step->op->step + 1) : 0;
+            double trips =
+                step->end > step->begin ? (double)((step->end - step->begin - 1) / step->op->step + 1) : 0;
             times[depth + 1] = times[depth] * trips;
             depth++;
         } else if (step->kind == EXEC_END) {
@@ -109,9 +111,9 @@ void exec_settle_tier(exec_plan *plan) {
         if (step->kind == EXEC_LAYER_NORM) what = "layer_norm";
     }
     plan->work_ns = w.total * (double)plan->instances;
-    plan->tier = w.emulated                      ? ENT_TIER_EMULATED
-                 : w.scalar > 0.1 * w.total      ? ENT_TIER_GENERIC
-                 : w.matrix > 0.3 * w.total      ? ENT_TIER_NATIVE
-                                                 : ENT_TIER_TUNED;
+    plan->tier = w.emulated                 ? ENT_TIER_EMULATED
+                 : w.scalar > 0.1 * w.total ? ENT_TIER_GENERIC
+                 : w.matrix > 0.3 * w.total ? ENT_TIER_NATIVE
+                                            : ENT_TIER_TUNED;
     describe(plan, what);
 }

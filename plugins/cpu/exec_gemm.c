@@ -1,4 +1,5 @@
-/* Runs a matrix multiply step: rows of A by pointer, so that strides, padding and gathered taps need no copy; B in panels. */
+/* Runs a matrix multiply step: rows of A by pointer, so that strides, padding and gathered taps need no copy;
+ * B in panels. */
 #include "exec_gemm.h"
 
 static size_t claim(size_t *offset, size_t bytes) {
@@ -15,9 +16,12 @@ size_t exec_gemm_scratch(exec_plan *plan, exec_step *nest, size_t offset) {
     g->c_rows = claim(&offset, (size_t)rows * sizeof(void *));
     g->add_rows = claim(&offset, (size_t)rows * sizeof(void *));
     g->bias_row = claim(&offset, (size_t)n * sizeof(float));
-    g->border_rows = claim(&offset, g->row_dim == EXEC_NONE ? 0 : (size_t)(rows * g->batches * g->k) * sizeof(float));
+    g->border_rows =
+        claim(&offset, g->row_dim == EXEC_NONE ? 0 : (size_t)(rows * g->batches * g->k) * sizeof(float));
     g->packed_a = claim(&offset, (size_t)(rows * g->k) * sizeof(float));
-    g->packed_b = claim(&offset, g->b_form != GEMM_B_PACK ? 0 : (size_t)(g->k * ent_cpu_panels(n) * ENT_CPU_PANEL) * sizeof(float));
+    g->packed_b = claim(&offset, g->b_form != GEMM_B_PACK
+                                     ? 0
+                                     : (size_t)(g->k * ent_cpu_panels(n) * ENT_CPU_PANEL) * sizeof(float));
     return offset;
 }
 
@@ -36,7 +40,7 @@ typedef struct work {
     uint32_t first;        /* slot of the first row axis */
     int64_t a_start[ENT_MAX_RANK], b_start[ENT_MAX_RANK];
     const float *a, *b; /* buffers */
-    char *border; /* free room for border rows */
+    char *border;       /* free room for border rows */
 } work;
 
 /* The positions of each row axis at which a batch's coordinates are inside; false when there are none. */
@@ -97,7 +101,8 @@ static void point_rows(const work *w, int64_t batch, const float **rows) {
         }
 }
 
-/* The same where rounds of a loop lie side by side: a row whose rounds are not all inside is put together in scratch. */
+/* The same where rounds of a loop lie side by side: a row whose rounds are not all inside is put together in
+ * scratch. */
 static void point_side_by_side(work *w, int64_t batch, const float **rows) {
     const gemm_data *g = w->g;
     const exec_dim *dim = &g->a.dims[g->row_dim];
@@ -110,7 +115,8 @@ static void point_side_by_side(work *w, int64_t batch, const float **rows) {
         bool inside = any;
         for (uint32_t i = 0; i < 3; i++) inside = inside && p[i] >= lo[i] && p[i] < hi[i];
         int64_t first = 0, end = 0;
-        int64_t start = w->a_start[g->row_dim] + moves[g->row_dim] + (dim->axis == EXEC_NONE ? 0 : dim->step * p[w->first + dim->axis]);
+        int64_t start = w->a_start[g->row_dim] + moves[g->row_dim] +
+                        (dim->axis == EXEC_NONE ? 0 : dim->step * p[w->first + dim->axis]);
         if (inside) exec_interval(start, g->row_step, dim->limit, g->row_trips, &first, &end);
         int64_t offset = p[0] * w->stride[0] + p[1] * w->stride[1] + p[2] * w->stride[2];
         rows[r] = g->zeros;
@@ -120,7 +126,8 @@ static void point_side_by_side(work *w, int64_t batch, const float **rows) {
             float *made = (float *)(void *)w->border;
             w->border += (size_t)g->k * sizeof(float);
             memset(made, 0, (size_t)g->k * sizeof *made);
-            memcpy(made + first * g->row_k, base + offset + first * g->row_k, (size_t)((end - first) * g->row_k) * sizeof *made);
+            memcpy(made + first * g->row_k, base + offset + first * g->row_k,
+                   (size_t)((end - first) * g->row_k) * sizeof *made);
             rows[r] = made;
         }
     }
@@ -154,7 +161,8 @@ static void pack_a(const work *w, int64_t batch, ent_cpu_gemm *call) {
         to += inside ? lo[i] * packed[i] : 0;
     }
     if (inside)
-        exec_copy(w->run->plan->kernels, 4, extents, (const char *)(w->a + from), strides, (char *)(room + to), packed, 4);
+        exec_copy(w->run->plan->kernels, 4, extents, (const char *)(w->a + from), strides,
+                  (char *)(room + to), packed, 4);
     call->a = room;
     call->a_rows = NULL;
     call->a_stride = g->k;
@@ -196,8 +204,8 @@ static void set_b(const work *w, int64_t batch, ent_cpu_gemm *call) {
         call->b = room;
         call->b_panel_stride = g->k * ENT_CPU_PANEL;
         if (w->run->packed_b == b && w->run->packed_by == g && w->run->packed_n == call->n) return;
-        w->run->plan->kernels->pack_b(b, g->b_k == EXEC_NONE ? 1 : g->b.dims[g->b_k].stride, g->b.dims[g->b_n].stride, g->k,
-                                      call->n, room, call->b_panel_stride);
+        w->run->plan->kernels->pack_b(b, g->b_k == EXEC_NONE ? 1 : g->b.dims[g->b_k].stride,
+                                      g->b.dims[g->b_n].stride, g->k, call->n, room, call->b_panel_stride);
         w->run->packed_b = b;
         w->run->packed_by = g;
         w->run->packed_n = call->n;
@@ -226,7 +234,8 @@ static ent_cpu_rows rows_of(const work *w, uint32_t tile, size_t room) {
     rows.rows = pointers;
     for (int64_t i = 0; i < w->m[0]; i++)
         for (int64_t j = 0; j < w->m[1]; j++)
-            for (int64_t k = 0; k < w->m[2]; k++) *pointers++ = rows.base + i * stride[0] + j * stride[1] + k * stride[2];
+            for (int64_t k = 0; k < w->m[2]; k++)
+                *pointers++ = rows.base + i * stride[0] + j * stride[1] + k * stride[2];
     return rows;
 }
 
@@ -244,7 +253,8 @@ static const float *bias_of(const work *w) {
     const float *bias = (const float *)w->run->buffers[access->buffer];
     if (first == 0 && end == w->n) return bias + offset;
     float *row = (float *)(void *)(w->run->scratch + w->g->bias_row);
-    for (int64_t i = 0; i < w->n; i++) row[i] = i >= first && i < end ? bias[offset + i] : (float)w->g->bias_outside;
+    for (int64_t i = 0; i < w->n; i++)
+        row[i] = i >= first && i < end ? bias[offset + i] : (float)w->g->bias_outside;
     return row;
 }
 
@@ -275,8 +285,10 @@ static bool run_together(work *w, ent_cpu_gemm *call) {
         if (count > 1 && at - last != call->b_batch_stride) return false;
         last = at;
         if (count == 0) set_b(w, b, call);
-        if (g->row_dim != EXEC_NONE) point_side_by_side(w, b, rows + count * w->rows);
-        else point_rows(w, b, rows + count * w->rows);
+        if (g->row_dim != EXEC_NONE)
+            point_side_by_side(w, b, rows + count * w->rows);
+        else
+            point_rows(w, b, rows + count * w->rows);
         count++;
     }
     call->batch = count;
@@ -289,7 +301,8 @@ static bool run_together(work *w, ent_cpu_gemm *call) {
 static bool point_directly(const work *w, ent_cpu_gemm *call) {
     const gemm_data *g = w->g;
     int64_t lo[3], hi[3], inner = 0, extent = 1;
-    if (g->batches != 1 || g->row_dim != EXEC_NONE || !rows_inside(w, g->a_moves, lo, hi) || !b_inside(w, 0)) return false;
+    if (g->batches != 1 || g->row_dim != EXEC_NONE || !rows_inside(w, g->a_moves, lo, hi) || !b_inside(w, 0))
+        return false;
     for (uint32_t i = 3; i-- > 0;) {
         if (lo[i] != 0 || hi[i] != w->m[i]) return false;
         if (w->m[i] == 1) continue;
@@ -320,9 +333,12 @@ static bool run_apart(work *w, ent_cpu_gemm call, bool packs) {
         call.a_rows = rows;
         call.a_rows_stride = w->rows;
         w->border = w->run->scratch + g->border_rows;
-        if (packs) pack_a(w, b, &call);
-        else if (g->row_dim != EXEC_NONE) point_side_by_side(w, b, rows);
-        else point_rows(w, b, rows);
+        if (packs)
+            pack_a(w, b, &call);
+        else if (g->row_dim != EXEC_NONE)
+            point_side_by_side(w, b, rows);
+        else
+            point_rows(w, b, rows);
         w->run->plan->kernels->gemm(&call);
         call.add = call.c;
         call.bias = NULL;

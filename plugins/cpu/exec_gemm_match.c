@@ -25,8 +25,8 @@ static bool is_private(const ent_tile_program *p, uint32_t tile) {
     uint32_t touches = 0;
     for (uint32_t i = 0; i < p->op_count; i++) {
         const ent_tile_op *op = &p->ops[i];
-        bool writes = op->opcode != ENT_TILE_STORE && op->opcode != ENT_TILE_LOOP && op->opcode != ENT_TILE_END &&
-                      op->opcode != ENT_TILE_WAIT;
+        bool writes = op->opcode != ENT_TILE_STORE && op->opcode != ENT_TILE_LOOP &&
+                      op->opcode != ENT_TILE_END && op->opcode != ENT_TILE_WAIT;
         touches += writes && op->dst == tile;
         for (uint32_t s = 0; s < op->source_count; s++) touches += op->source[s] == tile;
     }
@@ -41,9 +41,11 @@ static bool find_nest(match *m, uint32_t at) {
     m->g->loop_count = 0;
     for (; op_at(p, at) && p->ops[at].opcode == ENT_TILE_LOOP; at++) {
         const ent_tile_op *op = &p->ops[at];
-        int64_t begin = ent_dim_value(op->begin, m->plan->sizes), end = ent_dim_value(op->end, m->plan->sizes);
+        int64_t begin = ent_dim_value(op->begin, m->plan->sizes),
+                end = ent_dim_value(op->end, m->plan->sizes);
         if (m->g->loop_count == GEMM_MAX_LOOPS || begin >= end) return false;
-        m->g->loops[m->g->loop_count++] = (gemm_loop){op->variable, begin, op->step, (end - begin - 1) / op->step + 1};
+        m->g->loops[m->g->loop_count++] =
+            (gemm_loop){op->variable, begin, op->step, (end - begin - 1) / op->step + 1};
     }
     m->mma = op_at(p, at + 2);
     if (!m->mma || m->mma->opcode != ENT_TILE_MMA) return false;
@@ -51,7 +53,8 @@ static bool find_nest(match *m, uint32_t at) {
     uint32_t swap = is_load_of(op_at(p, at), b);
     m->a = op_at(p, at + swap);
     m->b = op_at(p, at + !swap);
-    if (a == b || !is_load_of(m->a, a) || !is_load_of(m->b, b) || !is_private(p, a) || !is_private(p, b)) return false;
+    if (a == b || !is_load_of(m->a, a) || !is_load_of(m->b, b) || !is_private(p, a) || !is_private(p, b))
+        return false;
     if (p->values[dst].dtype != ENT_DTYPE_F32 || p->values[a].dtype != ENT_DTYPE_F32) return false;
     for (uint32_t i = 0; i < m->g->loop_count; i++)
         if (!op_at(p, at + 3 + i) || p->ops[at + 3 + i].opcode != ENT_TILE_END) return false;
@@ -61,7 +64,8 @@ static bool find_nest(match *m, uint32_t at) {
 
 /* ---- operands ---- */
 
-/* The dim that a tile axis advances; false when there are several, or it does not step by one coordinate at a time. */
+/* The dim that a tile axis advances; false when there are several, or it does not step by one coordinate at a
+ * time. */
 static bool dim_of_axis(const exec_access *access, uint32_t axis, bool unit, uint32_t *out) {
     *out = EXEC_NONE;
     for (uint32_t d = 0; d < access->rank; d++) {
@@ -90,7 +94,8 @@ static int64_t last_of_variable(const match *m, uint32_t variable, int64_t *out_
 static void range_of(const match *m, const exec_dim *dim, int64_t *out_least, int64_t *out_most) {
     *out_least = *out_most = dim->base;
     for (uint32_t t = 0; t < dim->term_count; t++) {
-        int64_t first, last = last_of_variable(m, dim->terms[t].variable, &first), c = dim->terms[t].coefficient;
+        int64_t first, last = last_of_variable(m, dim->terms[t].variable, &first),
+                       c = dim->terms[t].coefficient;
         *out_least += c > 0 ? c * first : c * last;
         *out_most += c > 0 ? c * last : c * first;
     }
@@ -140,7 +145,8 @@ static void drop_loop(gemm_data *g, uint32_t loop) {
 }
 
 static bool is_single_unit_term(const exec_dim *dim, uint32_t variable) {
-    return dim->base == 0 && dim->term_count == 1 && dim->terms[0].variable == variable && dim->terms[0].coefficient == 1;
+    return dim->base == 0 && dim->term_count == 1 && dim->terms[0].variable == variable &&
+           dim->terms[0].coefficient == 1;
 }
 
 /* Blocks of k that follow each other are one k: the kernel blocks by itself. */
@@ -152,7 +158,8 @@ static void merge_k_loop(match *m) {
         const gemm_loop *loop = &g->loops[i];
         if (!is_single_unit_term(a, loop->variable) || !is_single_unit_term(b, loop->variable)) continue;
         if (loop->begin != 0 || loop->step != g->k || a->limit != b->limit) continue;
-        if (!only_dim_with(&g->a, loop->variable, g->a_k) || !only_dim_with(&g->b, loop->variable, g->b_k)) continue;
+        if (!only_dim_with(&g->a, loop->variable, g->a_k) || !only_dim_with(&g->b, loop->variable, g->b_k))
+            continue;
         int64_t covered = loop->trips * g->k;
         g->k = covered < a->limit ? covered : a->limit;
         drop_term(a, 0);
@@ -181,14 +188,16 @@ static bool in_whole_panels(const match *m, const exec_dim *dim) {
     if (dim->base % ENT_CPU_PANEL != 0) return false;
     for (uint32_t t = 0; t < dim->term_count; t++) {
         uint32_t v = dim->terms[t].variable;
-        if (v >= m->p->grid_count || dim->terms[t].coefficient * m->p->grid[v].step % ENT_CPU_PANEL != 0) return false;
+        if (v >= m->p->grid_count || dim->terms[t].coefficient * m->p->grid[v].step % ENT_CPU_PANEL != 0)
+            return false;
     }
     return true;
 }
 
 static bool choose_b_form(match *m) {
     gemm_data *g = m->g;
-    const exec_dim *k = g->b_k == EXEC_NONE ? NULL : &g->b.dims[g->b_k], *n = g->b_n == EXEC_NONE ? NULL : &g->b.dims[g->b_n];
+    const exec_dim *k = g->b_k == EXEC_NONE ? NULL : &g->b.dims[g->b_k],
+                   *n = g->b_n == EXEC_NONE ? NULL : &g->b.dims[g->b_n];
     int64_t least, most;
     for (uint32_t d = 0; d < g->b.rank; d++)
         if (g->b.dims[d].block != 1 && d != g->b_n) return false;
@@ -200,7 +209,8 @@ static bool choose_b_form(match *m) {
     }
     if (n && n->block != 1) {
         g->b_form = GEMM_B_PANELS;
-        return n->block == ENT_CPU_PANEL && n->block_stride == 1 && (!k || k->stride == ENT_CPU_PANEL) && in_whole_panels(m, n);
+        return n->block == ENT_CPU_PANEL && n->block_stride == 1 && (!k || k->stride == ENT_CPU_PANEL) &&
+               in_whole_panels(m, n);
     }
     g->b_form = !n || n->stride == 1 ? GEMM_B_ROWS : GEMM_B_PACK;
     return g->b_form == GEMM_B_ROWS || !k || k->stride == 1;
@@ -229,7 +239,8 @@ static void merge_row_loop(match *m) {
     int64_t b_step = g->b_k == EXEC_NONE ? 0 : g->b.dims[g->b_k].stride, least, most;
     if (k && (k->base != 0 || k->term_count != 0 || k->limit != g->k)) return;
     if (stride_of_term(&g->a, loop->variable, &clean) * loop->step != g->k || !clean) return;
-    if (stride_of_term(&g->b, loop->variable, &clean) * loop->step != g->k * b_step || !clean || b_step == 0) return;
+    if (stride_of_term(&g->b, loop->variable, &clean) * loop->step != g->k * b_step || !clean || b_step == 0)
+        return;
     uint32_t dim = EXEC_NONE;
     for (uint32_t d = 0; d < g->a.rank; d++)
         if (find_term(&g->a.dims[d], loop->variable) != EXEC_NONE) dim = dim == EXEC_NONE ? d : g->a.rank;
@@ -328,9 +339,10 @@ uint32_t exec_match_gemm(exec_plan *plan, uint32_t at, exec_step *step) {
     const ent_tile_op *first = &plan->program.ops[at];
     gemm_data g = {.bias = EXEC_NONE, .add = EXEC_NONE};
     match m = {.plan = plan, .p = &plan->program, .g = &g};
-    bool starts = (first->opcode == ENT_TILE_FILL || first->opcode == ENT_TILE_LOAD) && find_nest(&m, at + 1) &&
-                  is_start(&m, first);
-    if (!starts && ((first->opcode != ENT_TILE_LOOP && first->opcode != ENT_TILE_LOAD) || !find_nest(&m, at))) return 0;
+    bool starts = (first->opcode == ENT_TILE_FILL || first->opcode == ENT_TILE_LOAD) &&
+                  find_nest(&m, at + 1) && is_start(&m, first);
+    if (!starts && ((first->opcode != ENT_TILE_LOOP && first->opcode != ENT_TILE_LOAD) || !find_nest(&m, at)))
+        return 0;
     if (!settle(&m)) return 0;
     memset(step, 0, sizeof *step);
     step->kind = EXEC_GEMM;

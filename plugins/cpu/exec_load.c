@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 #define BLOCK_BYTES 16384
-/* Coordinates stay far from overflow: hostile coefficients are refused, so that the inner code need not look. */
+/* Coordinates stay far from overflow: hostile coefficients are refused, so that the inner code need not look.
+ */
 #define COORDINATE_LIMIT 1e15
 
 typedef struct block {
@@ -75,7 +76,8 @@ static double reach_of(const exec_plan *plan, uint32_t variable) {
     for (uint32_t i = 0; i < p->op_count; i++) {
         const ent_tile_op *op = &p->ops[i];
         if (op->opcode != ENT_TILE_LOOP || op->variable != variable) continue;
-        double begin = (double)ent_dim_value(op->begin, plan->sizes), end = (double)ent_dim_value(op->end, plan->sizes);
+        double begin = (double)ent_dim_value(op->begin, plan->sizes),
+               end = (double)ent_dim_value(op->end, plan->sizes);
         begin = begin < 0 ? -begin : begin;
         end = end < 0 ? -end : end;
         return begin > end ? begin : end;
@@ -94,7 +96,8 @@ static bool coordinates_fit(const exec_plan *plan, const exec_dim *dim) {
     return reach < COORDINATE_LIMIT;
 }
 
-static ent_code set_dims(exec_plan *plan, const ent_tile_access *from, const int64_t *dims, exec_access *access) {
+static ent_code set_dims(exec_plan *plan, const ent_tile_access *from, const int64_t *dims,
+                         exec_access *access) {
     access->affine = true;
     for (uint32_t d = 0; d < from->rank; d++) {
         const ent_tile_index *x = &from->index[d];
@@ -111,7 +114,8 @@ static ent_code set_dims(exec_plan *plan, const ent_tile_access *from, const int
         for (uint32_t t = 0; t < x->term_count; t++)
             if (x->terms[t].coefficient != 0) dim->terms[dim->term_count++] = x->terms[t];
         if (!coordinates_fit(plan, dim))
-            return exec_refuse(plan, ENT_CODE_UNSUPPORTED, "a coordinate may reach beyond %.0e", COORDINATE_LIMIT);
+            return exec_refuse(plan, ENT_CODE_UNSUPPORTED, "a coordinate may reach beyond %.0e",
+                               COORDINATE_LIMIT);
         if (dim->divisor != 1 || dim->gather != EXEC_NONE || dim->block != 1) access->affine = false;
     }
     return ENT_OK;
@@ -156,11 +160,12 @@ static ent_code make_buffers(exec_plan *plan, int64_t (*dims)[ENT_MAX_RANK]) {
         for (uint32_t d = 0; d < buffer->rank; d++) {
             dims[b][d] = ent_dim_value(buffer->dims[d], plan->sizes);
             if (dims[b][d] < 0 || dims[b][d] > INT64_MAX / 131072)
-                return exec_refuse(plan, ENT_CODE_INVALID_ARGUMENT, "buffer %u: axis %u has a size of %lld", b, d,
-                                   (long long)dims[b][d]);
+                return exec_refuse(plan, ENT_CODE_INVALID_ARGUMENT, "buffer %u: axis %u has a size of %lld",
+                                   b, d, (long long)dims[b][d]);
         }
         int64_t bytes = ent_layout_bytes(&buffer->layout, (ent_dtype)buffer->dtype, dims[b]);
-        if (bytes < 0) return exec_refuse(plan, ENT_CODE_INVALID_ARGUMENT, "buffer %u: its size overflows", b);
+        if (bytes < 0)
+            return exec_refuse(plan, ENT_CODE_INVALID_ARGUMENT, "buffer %u: its size overflows", b);
         plan->binding[b] = EXEC_NONE;
         if (buffer->role != ENT_ROLE_SCRATCH) {
             plan->binding[b] = plan->binding_count;
@@ -188,8 +193,9 @@ static ent_code make_grid(exec_plan *plan) {
 static ent_code set_sizes(exec_plan *plan, const int64_t *symbols, size_t symbol_count) {
     const ent_tile_program *p = &plan->program;
     if (p->symbol_count != symbol_count)
-        return exec_refuse(plan, ENT_CODE_INVALID_ARGUMENT, "the program has %u symbols, %zu values were given",
-                           p->symbol_count, symbol_count);
+        return exec_refuse(plan, ENT_CODE_INVALID_ARGUMENT,
+                           "the program has %u symbols, %zu values were given", p->symbol_count,
+                           symbol_count);
     if (!ent_expr_evaluate(p->exprs, p->expr_count, symbols, symbol_count, plan->sizes))
         return exec_refuse(plan, ENT_CODE_INVALID_ARGUMENT, "a size overflows or divides by zero");
     return ENT_OK;
@@ -212,8 +218,8 @@ static ent_code resolve(exec_plan *plan, const int64_t *symbols, size_t symbol_c
     return code;
 }
 
-ent_code exec_plan_create(const ent_host *host, const ent_cpu_kernels *kernels, const uint8_t *bytes, size_t size,
-                          const int64_t *symbols, size_t symbol_count, exec_plan **out) {
+ent_code exec_plan_create(const ent_host *host, const ent_cpu_kernels *kernels, const uint8_t *bytes,
+                          size_t size, const int64_t *symbols, size_t symbol_count, exec_plan **out) {
     exec_plan *plan = ent_common_allocate(host, sizeof *plan);
     *out = plan;
     if (!plan) return ENT_CODE_OUT_OF_MEMORY;
@@ -226,7 +232,8 @@ ent_code exec_plan_create(const ent_host *host, const ent_cpu_kernels *kernels, 
     if (plan->program.symbol_count > 0 && !symbols) return ENT_OK; /* planned at the first run */
     code = resolve(plan, symbols, symbol_count);
     if (code == ENT_OK) code = exec_make_steps(plan);
-    if (code == ENT_OK && plan->arena.failed) code = exec_refuse(plan, ENT_CODE_OUT_OF_MEMORY, "out of memory for a plan");
+    if (code == ENT_OK && plan->arena.failed)
+        code = exec_refuse(plan, ENT_CODE_OUT_OF_MEMORY, "out of memory for a plan");
     return code;
 }
 

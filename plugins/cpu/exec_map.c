@@ -31,8 +31,9 @@ void exec_map(exec_run *run, const exec_step *step) {
                 char *to = dst + i3 * nest.strides[0][3] + i2 * nest.strides[0][2] + j * nest.strides[0][1] +
                            k * nest.strides[0][0];
                 for (uint32_t s = 0; s < map->sources; s++)
-                    src[s] = run->views[tiles[s + 1]].base + i3 * nest.strides[s + 1][3] + i2 * nest.strides[s + 1][2] +
-                             j * nest.strides[s + 1][1] + k * nest.strides[s + 1][0];
+                    src[s] = run->views[tiles[s + 1]].base + i3 * nest.strides[s + 1][3] +
+                             i2 * nest.strides[s + 1][2] + j * nest.strides[s + 1][1] +
+                             k * nest.strides[s + 1][0];
                 map->row(map, to, src, nest.inner + 1, nest.n);
             }
 }

@@ -40,8 +40,9 @@ static void load_rectangle(exec_run *run, const exec_step *step) {
     }
     for (uint32_t a = 0; a < tile->rank; a++) extents[a] = hi[a] - lo[a];
     exec_copy(run->plan->kernels, tile->rank, extents,
-              buffer + (offset + dot(tile->rank, access->strides, lo)) * access->element_bytes, access->strides,
-              view->base + dot(tile->rank, tile->strides, lo) * tile->element_bytes, tile->strides, tile->element_bytes);
+              buffer + (offset + dot(tile->rank, access->strides, lo)) * access->element_bytes,
+              access->strides, view->base + dot(tile->rank, tile->strides, lo) * tile->element_bytes,
+              tile->strides, tile->element_bytes);
 }
 
 static void store_rectangle(exec_run *run, const exec_step *step) {
@@ -67,7 +68,8 @@ static bool add_coordinate(const exec_dim *dim, int64_t sum, int64_t gathered, i
     if (dim->exact && sum % dim->divisor != 0) return false;
     int64_t at = dim->divisor == 1 ? sum : ent_expr_floordiv(sum, dim->divisor);
     if (__builtin_add_overflow(at, gathered, &at) || at < 0 || at >= dim->limit) return false;
-    *offset += dim->block == 1 ? at * dim->stride : at / dim->block * dim->stride + at % dim->block * dim->block_stride;
+    *offset += dim->block == 1 ? at * dim->stride
+                               : at / dim->block * dim->stride + at % dim->block * dim->block_stride;
     return true;
 }
 
@@ -113,7 +115,8 @@ static void add_dim(table *t, const exec_dim *dim, uint32_t gather) {
         t->rest[t->rest_count++] = (uint32_t)(dim - t->access->dims);
     } else if (axis == EXEC_RANK) {
         int64_t moved = gather == EXEC_NONE ? 0 : gathered_at(t->run, gather, position);
-        if (t->constant != INT64_MIN && !add_coordinate(dim, start, moved, &t->constant)) t->constant = INT64_MIN;
+        if (t->constant != INT64_MIN && !add_coordinate(dim, start, moved, &t->constant))
+            t->constant = INT64_MIN;
     } else {
         for (int64_t i = 0; i < exec_extent(t->run, t->tile, axis); i++) {
             position[axis] = i;
@@ -124,7 +127,8 @@ static void add_dim(table *t, const exec_dim *dim, uint32_t gather) {
     }
 }
 
-static void make_table(table *t, exec_run *run, const exec_step *step, const exec_tile *tile, const uint32_t *gathers) {
+static void make_table(table *t, exec_run *run, const exec_step *step, const exec_tile *tile,
+                       const uint32_t *gathers) {
     int64_t *room = (int64_t *)(void *)(run->scratch + (size_t)step->data_offset);
     uint32_t gather = 0;
     t->run = run;
@@ -160,8 +164,10 @@ static int64_t offset_at(const table *t, int64_t outer, const int64_t *position,
     }
     for (uint32_t r = 0; r < t->rest_count; r++) {
         const exec_dim *dim = &t->access->dims[t->rest[r]];
-        int64_t sum = exec_dim_start(t->run, dim) + (dim->axis == EXEC_NONE ? 0 : dim->step * position[dim->axis]);
-        if (!add_coordinate(dim, sum, gathered_at(t->run, t->rest_gather[r], position), &offset)) return INT64_MIN;
+        int64_t sum =
+            exec_dim_start(t->run, dim) + (dim->axis == EXEC_NONE ? 0 : dim->step * position[dim->axis]);
+        if (!add_coordinate(dim, sum, gathered_at(t->run, t->rest_gather[r], position), &offset))
+            return INT64_MIN;
     }
     return offset;
 }
@@ -174,8 +180,10 @@ static int64_t outer_offset(const table *t, const int64_t *position, uint32_t in
 }
 
 /* Elements from `i` on whose offsets follow each other (or all lie outside). */
-static int64_t run_length(const table *t, int64_t outer, int64_t *position, uint32_t inner, int64_t count, int64_t *out_first) {
-    int64_t i = position[inner], first = outer == INT64_MIN ? INT64_MIN : offset_at(t, outer, position, inner), n = 1;
+static int64_t run_length(const table *t, int64_t outer, int64_t *position, uint32_t inner, int64_t count,
+                          int64_t *out_first) {
+    int64_t i = position[inner],
+            first = outer == INT64_MIN ? INT64_MIN : offset_at(t, outer, position, inner), n = 1;
     *out_first = first;
     if (outer == INT64_MIN) return count - i;
     for (; i + n < count; n++) {
@@ -188,7 +196,8 @@ static int64_t run_length(const table *t, int64_t outer, int64_t *position, uint
 }
 
 /* One row of the tile: runs of elements. fill: bytes of an outside element; NULL: a store. */
-static void move_row(const table *t, int64_t *position, uint32_t inner, char *row, int64_t stride, const char *fill) {
+static void move_row(const table *t, int64_t *position, uint32_t inner, char *row, int64_t stride,
+                     const char *fill) {
     int64_t outer = outer_offset(t, position, inner), count = exec_extent(t->run, t->tile, inner);
     int64_t bytes = t->tile->element_bytes, first = 0;
     char *buffer = t->run->buffers[t->access->buffer];
@@ -204,16 +213,21 @@ static void move_row(const table *t, int64_t *position, uint32_t inner, char *ro
         char *at = row + position[inner] * stride * bytes;
         if (first == INT64_MIN) {
             if (fill) exec_copy(t->run->plan->kernels, 1, &n, fill, &still, at, &stride, (uint32_t)bytes);
-        }
-        else if (fill && n == 1) memcpy(at, buffer + first * bytes, (size_t)bytes);
-        else if (fill) exec_copy(t->run->plan->kernels, 1, &n, buffer + first * bytes, &one, at, &stride, (uint32_t)bytes);
-        else exec_copy(t->run->plan->kernels, 1, &n, at, &stride, buffer + first * bytes, &one, (uint32_t)bytes);
+        } else if (fill && n == 1)
+            memcpy(at, buffer + first * bytes, (size_t)bytes);
+        else if (fill)
+            exec_copy(t->run->plan->kernels, 1, &n, buffer + first * bytes, &one, at, &stride,
+                      (uint32_t)bytes);
+        else
+            exec_copy(t->run->plan->kernels, 1, &n, at, &stride, buffer + first * bytes, &one,
+                      (uint32_t)bytes);
         position[inner] += n;
     }
     position[inner] = 0;
 }
 
-static void move_by_table(exec_run *run, const exec_step *step, uint32_t index, const uint32_t *gathers, const char *fill) {
+static void move_by_table(exec_run *run, const exec_step *step, uint32_t index, const uint32_t *gathers,
+                          const char *fill) {
     const exec_tile *tile = &run->plan->tiles[index];
     const exec_view *view = &run->views[index];
     uint32_t inner = tile->rank - 1;
@@ -222,7 +236,8 @@ static void move_by_table(exec_run *run, const exec_step *step, uint32_t index, 
     while (inner > 0 && exec_extent(run, tile, inner) == 1) inner--;
     make_table(&t, run, step, tile, gathers);
     for (uint32_t a = inner + 1; a < tile->rank; a++) { /* axes of one element */
-        if (t.constant != INT64_MIN) t.constant = t.axis[a][0] == INT64_MIN ? INT64_MIN : t.constant + t.axis[a][0];
+        if (t.constant != INT64_MIN)
+            t.constant = t.axis[a][0] == INT64_MIN ? INT64_MIN : t.constant + t.axis[a][0];
     }
     t.inner_is_run = t.rest_count == 0 && t.axis[inner][0] != INT64_MIN;
     for (int64_t i = 1; i < exec_extent(run, tile, inner) && t.inner_is_run; i++)
@@ -248,8 +263,10 @@ void exec_load(exec_run *run, const exec_step *step) {
 }
 
 void exec_store(exec_run *run, const exec_step *step) {
-    if (run->plan->accesses[step->access].affine) store_rectangle(run, step);
-    else move_by_table(run, step, step->source[0], step->source + 1, NULL);
+    if (run->plan->accesses[step->access].affine)
+        store_rectangle(run, step);
+    else
+        move_by_table(run, step, step->source[0], step->source + 1, NULL);
 }
 
 /* ---- operations on tiles ---- */
@@ -259,17 +276,18 @@ void exec_fill(exec_run *run, const exec_step *step) {
     int64_t extents[EXEC_RANK];
     exec_place(run, step->dst);
     extents_of(run, tile, extents);
-    exec_fill_value(tile->rank, extents, run->views[step->dst].base, run->views[step->dst].strides, tile->dtype,
-                    step->op->f[0]);
+    exec_fill_value(tile->rank, extents, run->views[step->dst].base, run->views[step->dst].strides,
+                    tile->dtype, step->op->f[0]);
 }
 
-/* Both sides count elements in row-major order of their own shapes: through a packed copy when the source is not packed. */
+/* Both sides count elements in row-major order of their own shapes: through a packed copy when the source is
+ * not packed. */
 void exec_reshape(exec_run *run, const exec_step *step) {
     const exec_tile *from = &run->plan->tiles[step->source[0]], *to = &run->plan->tiles[step->dst];
     const exec_view *view = &run->views[step->source[0]];
     exec_place_scratch(run, step->dst);
-    exec_copy(run->plan->kernels, from->rank, from->shape, view->base, view->strides, run->views[step->dst].base,
-              from->strides, to->element_bytes);
+    exec_copy(run->plan->kernels, from->rank, from->shape, view->base, view->strides,
+              run->views[step->dst].base, from->strides, to->element_bytes);
 }
 
 void exec_permute(exec_run *run, const exec_step *step) {
@@ -299,8 +317,10 @@ void exec_iota(exec_run *run, const exec_step *step) {
         for (uint32_t a = 0; a < tile->rank; a++)
             if (step->op->axis_mask >> a & 1) value += (uint64_t)position[a];
         int64_t at = dot(tile->rank, tile->strides, position);
-        if (tile->dtype == ENT_DTYPE_F32) ((float *)(void *)base)[at] = (float)(int64_t)value;
-        else ent_ops_store_i64(base, tile->dtype, at, (int64_t)value);
+        if (tile->dtype == ENT_DTYPE_F32)
+            ((float *)(void *)base)[at] = (float)(int64_t)value;
+        else
+            ent_ops_store_i64(base, tile->dtype, at, (int64_t)value);
         uint32_t a = tile->rank;
         while (a > 0 && ++position[a - 1] == extents[a - 1]) position[--a] = 0;
         if (a == 0) return;

@@ -1,4 +1,5 @@
-/* MMA on tiles that other operations made: the matrix kernel on strided operands, packed where it wants them so. */
+/* MMA on tiles that other operations made: the matrix kernel on strided operands, packed where it wants them
+ * so. */
 #include "exec.h"
 
 typedef struct multiply_data {
@@ -105,7 +106,8 @@ static void set_b(exec_run *run, const exec_step *step, ent_cpu_gemm *g) {
             for (int64_t k = 0; k < g->k; k++)
                 for (int64_t j = 0; j < ENT_CPU_PANEL; j++)
                     room[(p * g->k + k) * ENT_CPU_PANEL + j] =
-                        p * ENT_CPU_PANEL + j < g->n ? b[k * k_stride + (p * ENT_CPU_PANEL + j) * n_stride] : 0;
+                        p * ENT_CPU_PANEL + j < g->n ? b[k * k_stride + (p * ENT_CPU_PANEL + j) * n_stride]
+                                                     : 0;
     } else {
         run->plan->kernels->pack_b(b, k_stride, n_stride, g->k, g->n, room, g->k * ENT_CPU_PANEL);
     }
@@ -124,7 +126,8 @@ void exec_multiply(exec_run *run, const exec_step *step) {
     }
     uint32_t rank = dt->rank;
     int64_t inner = rank > 1 ? exec_extent(run, dt, rank - 2) : 1, blocks = 1, position[EXEC_RANK] = {0};
-    ent_cpu_gemm g = {.m = inner, .n = exec_extent(run, dt, rank - 1), .k = exec_extent(run, at, rank - 1), .batch = 1};
+    ent_cpu_gemm g = {
+        .m = inner, .n = exec_extent(run, dt, rank - 1), .k = exec_extent(run, at, rank - 1), .batch = 1};
     for (uint32_t a = 0; a + 2 < rank; a++) blocks *= exec_extent(run, dt, a);
     bool plain = at->dtype == ENT_DTYPE_F32 && (av->strides[rank - 1] == 1 || g.k == 1);
     const float *a = plain ? (const float *)(const void *)av->base : packed_a(run, step, blocks * inner, g.k);

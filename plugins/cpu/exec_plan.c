@@ -4,18 +4,26 @@
 #include <stdio.h>
 
 static const exec_kind kinds[] = {
-    [ENT_TILE_LOAD] = EXEC_LOAD,       [ENT_TILE_STORE] = EXEC_STORE,     [ENT_TILE_FILL] = EXEC_FILL,
-    [ENT_TILE_MMA] = EXEC_MULTIPLY,    [ENT_TILE_MAP] = EXEC_MAP,         [ENT_TILE_REDUCE] = EXEC_REDUCE,
-    [ENT_TILE_LOOP] = EXEC_LOOP,       [ENT_TILE_END] = EXEC_END,         [ENT_TILE_COPY] = EXEC_LOAD,
-    [ENT_TILE_WAIT] = EXEC_NOTHING,    [ENT_TILE_RESHAPE] = EXEC_RESHAPE, [ENT_TILE_PERMUTE] = EXEC_PERMUTE,
+    [ENT_TILE_LOAD] = EXEC_LOAD,    [ENT_TILE_STORE] = EXEC_STORE,     [ENT_TILE_FILL] = EXEC_FILL,
+    [ENT_TILE_MMA] = EXEC_MULTIPLY, [ENT_TILE_MAP] = EXEC_MAP,         [ENT_TILE_REDUCE] = EXEC_REDUCE,
+    [ENT_TILE_LOOP] = EXEC_LOOP,    [ENT_TILE_END] = EXEC_END,         [ENT_TILE_COPY] = EXEC_LOAD,
+    [ENT_TILE_WAIT] = EXEC_NOTHING, [ENT_TILE_RESHAPE] = EXEC_RESHAPE, [ENT_TILE_PERMUTE] = EXEC_PERMUTE,
     [ENT_TILE_IOTA] = EXEC_IOTA,
 };
 
 static const exec_step_fn runs[] = {
-    [EXEC_LOAD] = exec_load,         [EXEC_STORE] = exec_store,       [EXEC_FILL] = exec_fill,
-    [EXEC_MULTIPLY] = exec_multiply, [EXEC_MAP] = exec_map,           [EXEC_REDUCE] = exec_reduce,
-    [EXEC_RESHAPE] = exec_reshape,   [EXEC_PERMUTE] = exec_permute,   [EXEC_IOTA] = exec_iota,
-    [EXEC_GEMM] = exec_gemm,         [EXEC_WINDOW] = exec_window,     [EXEC_SOFTMAX] = exec_softmax,
+    [EXEC_LOAD] = exec_load,
+    [EXEC_STORE] = exec_store,
+    [EXEC_FILL] = exec_fill,
+    [EXEC_MULTIPLY] = exec_multiply,
+    [EXEC_MAP] = exec_map,
+    [EXEC_REDUCE] = exec_reduce,
+    [EXEC_RESHAPE] = exec_reshape,
+    [EXEC_PERMUTE] = exec_permute,
+    [EXEC_IOTA] = exec_iota,
+    [EXEC_GEMM] = exec_gemm,
+    [EXEC_WINDOW] = exec_window,
+    [EXEC_SOFTMAX] = exec_softmax,
     [EXEC_LAYER_NORM] = exec_layer_norm,
 };
 
@@ -80,7 +88,8 @@ static size_t align(size_t bytes) {
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Scratch of a thread: the run's tables, then one place for each tile value (its versions share it), then what steps need. */
+/* Scratch of a thread: the run's tables, then one place for each tile value (its versions share it), then
+ * what steps need. */
 static void lay_out_scratch(exec_plan *plan) {
     const ent_tile_program *p = &plan->program;
     size_t end = align(plan->tile_count * sizeof(exec_view)) + align(plan->class_count * sizeof(int64_t));

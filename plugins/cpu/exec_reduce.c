@@ -44,7 +44,8 @@ static void make_walk(const exec_run *run, const exec_step *step, walk *w) {
             w->reduced_extent[r] = extent;
             w->reduced_from[w->reduced++] = source[a];
         } else {
-            if (k > 0 && w->kept_from[k - 1] == source[a] * extent && w->kept_to[k - 1] == target[a] * extent) {
+            if (k > 0 && w->kept_from[k - 1] == source[a] * extent &&
+                w->kept_to[k - 1] == target[a] * extent) {
                 w->kept_extent[k - 1] *= extent;
                 w->kept_from[k - 1] = source[a];
                 w->kept_to[k - 1] = target[a];
@@ -58,7 +59,8 @@ static void make_walk(const exec_run *run, const exec_step *step, walk *w) {
 }
 
 /* Steps a position over axes [0, count); false after the last. */
-static bool next(uint32_t count, const int64_t *extents, const int64_t *strides, int64_t *position, int64_t *offset) {
+static bool next(uint32_t count, const int64_t *extents, const int64_t *strides, int64_t *position,
+                 int64_t *offset) {
     for (uint32_t a = count; a-- > 0;) {
         *offset += strides[a];
         if (++position[a] < extents[a]) return true;
@@ -105,7 +107,8 @@ static void reduce_columns(const reduce_data *d, const walk *w, const float *fro
     do {
         int64_t position[EXEC_RANK] = {0}, inner = source;
         memcpy(to + target, from + inner, (size_t)n * sizeof *to);
-        while (next(w->reduced, w->reduced_extent, w->reduced_from, position, &inner)) d->column(from + inner, to + target, n);
+        while (next(w->reduced, w->reduced_extent, w->reduced_from, position, &inner))
+            d->column(from + inner, to + target, n);
     } while (next_kept(w, w->kept - 1, kept, &source, &target));
 }
 
@@ -116,14 +119,22 @@ static void reduce_scalar(const reduce_data *d, const walk *w, const char *from,
     do {
         int64_t position[EXEC_RANK] = {0}, inner = source, whole = 0;
         double result = 0;
-        if (floats) result = ent_ops_load_f64(from, d->dtype, inner);
-        else whole = ent_ops_load_i64(from, d->dtype, inner);
+        if (floats)
+            result = ent_ops_load_f64(from, d->dtype, inner);
+        else
+            whole = ent_ops_load_i64(from, d->dtype, inner);
         while (next(w->reduced, w->reduced_extent, w->reduced_from, position, &inner)) {
-            if (floats) result = ent_ops_map_f64(maps[d->kind], NULL, result, ent_ops_load_f64(from, d->dtype, inner), 0);
-            else whole = ent_ops_map_i64(maps[d->kind], NULL, whole, ent_ops_load_i64(from, d->dtype, inner), 0);
+            if (floats)
+                result =
+                    ent_ops_map_f64(maps[d->kind], NULL, result, ent_ops_load_f64(from, d->dtype, inner), 0);
+            else
+                whole =
+                    ent_ops_map_i64(maps[d->kind], NULL, whole, ent_ops_load_i64(from, d->dtype, inner), 0);
         }
-        if (floats) ent_ops_store_f64(to, d->dtype, target, result);
-        else ent_ops_store_i64(to, d->dtype, target, whole);
+        if (floats)
+            ent_ops_store_f64(to, d->dtype, target, result);
+        else
+            ent_ops_store_i64(to, d->dtype, target, whole);
     } while (next_kept(w, w->kept, kept, &source, &target));
 }
 
@@ -136,7 +147,10 @@ void exec_reduce(exec_run *run, const exec_step *step) {
     char *to = run->views[step->dst].base;
     bool rows = w.reduced > 0 && w.reduced_from[w.reduced - 1] == 1;
     bool columns = w.kept > 0 && w.kept_from[w.kept - 1] == 1 && w.kept_to[w.kept - 1] == 1;
-    if (d->row && rows) reduce_rows(d, &w, (const float *)(const void *)from, (float *)(void *)to);
-    else if (d->row && columns) reduce_columns(d, &w, (const float *)(const void *)from, (float *)(void *)to);
-    else reduce_scalar(d, &w, from, to);
+    if (d->row && rows)
+        reduce_rows(d, &w, (const float *)(const void *)from, (float *)(void *)to);
+    else if (d->row && columns)
+        reduce_columns(d, &w, (const float *)(const void *)from, (float *)(void *)to);
+    else
+        reduce_scalar(d, &w, from, to);
 }

@@ -1,5 +1,5 @@
-/* Rows of elementwise maps. What no kernel does in one go is composed from kernels in blocks that stay in L1; what is left is
- * scalar code by the definition in core/ops. */
+/* Rows of elementwise maps. What no kernel does in one go is composed from kernels in blocks that stay in L1;
+ * what is left is scalar code by the definition in core/ops. */
 #include "exec_row.h"
 
 #define BLOCK 256 /* elements of a composed step */
@@ -13,63 +13,83 @@ static void spread(char *dst, int64_t n, uint32_t bytes) {
     for (int64_t i = 1; i < n; i++) memcpy(dst + i * bytes, dst, bytes);
 }
 
-static void row_unary(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void row_unary(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                      int64_t n) {
     m->unary((const float *)(const void *)src[0], (float *)(void *)dst, steps[0] ? n : 1, m->a, m->b);
     if (!steps[0]) spread(dst, n, 4);
 }
 
-static void row_copy(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void row_copy(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                     int64_t n) {
     memmove(dst, src[0], (size_t)((steps[0] ? n : 1) * m->result_bytes));
     if (!steps[0]) spread(dst, n, m->result_bytes);
 }
 
-static void row_cast(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void row_cast(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                     int64_t n) {
     m->cast(src[0], dst, steps[0] ? n : 1);
     if (!steps[0]) spread(dst, n, m->result_bytes);
 }
 
-static void row_binary(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void row_binary(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                       int64_t n) {
     m->binary(src[m->swap], steps[m->swap], src[!m->swap], steps[!m->swap], dst, n);
 }
 
-static void row_fma(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
-    m->kernels->multiply_add((const float *)(const void *)src[0], steps[0], (const float *)(const void *)src[1], steps[1],
+static void row_fma(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                    int64_t n) {
+    m->kernels->multiply_add((const float *)(const void *)src[0], steps[0],
+                             (const float *)(const void *)src[1], steps[1],
                              (const float *)(const void *)src[2], steps[2], (float *)(void *)dst, n);
 }
 
-static void row_select(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
-    m->kernels->select((const uint8_t *)src[0], steps[0], src[1], steps[1], src[2], steps[2], dst, n, m->result_bytes);
+static void row_select(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                       int64_t n) {
+    m->kernels->select((const uint8_t *)src[0], steps[0], src[1], steps[1], src[2], steps[2], dst, n,
+                       m->result_bytes);
 }
 
 /* size: table */
-static void row_scalar(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void row_scalar(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                       int64_t n) {
     bool floats = exec_is_float(m->dtype);
     for (int64_t i = 0; i < n; i++) {
         double x[3] = {0};
         int64_t k[3] = {0};
         for (uint32_t s = 0; s < m->sources; s++) {
-            if (floats && !(m->map == ENT_MAP_SELECT && s == 0)) x[s] = ent_ops_load_f64(src[s], m->dtype, i * steps[s]);
-            else k[s] = ent_ops_load_i64(src[s], m->map == ENT_MAP_SELECT && s == 0 ? ENT_DTYPE_BOOL : m->dtype, i * steps[s]);
+            if (floats && !(m->map == ENT_MAP_SELECT && s == 0))
+                x[s] = ent_ops_load_f64(src[s], m->dtype, i * steps[s]);
+            else
+                k[s] = ent_ops_load_i64(
+                    src[s], m->map == ENT_MAP_SELECT && s == 0 ? ENT_DTYPE_BOOL : m->dtype, i * steps[s]);
         }
         if (m->map == ENT_MAP_COPY) {
-            if (exec_is_float(m->result)) ent_ops_store_f64(dst, m->result, i, floats ? x[0] : (double)k[0]);
-            else if (!floats) ent_ops_store_i64(dst, m->result, i, m->result == ENT_DTYPE_BOOL ? k[0] != 0 : k[0]);
-            else exec_element(m->result, x[0], dst + i * m->result_bytes);
+            if (exec_is_float(m->result))
+                ent_ops_store_f64(dst, m->result, i, floats ? x[0] : (double)k[0]);
+            else if (!floats)
+                ent_ops_store_i64(dst, m->result, i, m->result == ENT_DTYPE_BOOL ? k[0] != 0 : k[0]);
+            else
+                exec_element(m->result, x[0], dst + i * m->result_bytes);
             continue;
         }
         if (m->map == ENT_MAP_SELECT) x[0] = (double)k[0];
         double result = floats ? ent_ops_map_f64(m->map, m->f, x[0], x[1], x[2]) : 0;
-        int64_t whole = floats ? (int64_t)(exec_is_float(m->result) ? 0 : result) : ent_ops_map_i64(m->map, m->f, k[0], k[1], k[2]);
-        if (exec_is_float(m->result)) ent_ops_store_f64(dst, m->result, i, result);
-        else ent_ops_store_i64(dst, m->result, i, whole);
+        int64_t whole = floats ? (int64_t)(exec_is_float(m->result) ? 0 : result)
+                               : ent_ops_map_i64(m->map, m->f, k[0], k[1], k[2]);
+        if (exec_is_float(m->result))
+            ent_ops_store_f64(dst, m->result, i, result);
+        else
+            ent_ops_store_i64(dst, m->result, i, whole);
     }
 }
 
 /* ---- composed rows ---- */
 
-typedef void (*block_fn)(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n);
+typedef void (*block_fn)(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                         int64_t n);
 
-static void in_blocks(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n, block_fn run) {
+static void in_blocks(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                      int64_t n, block_fn run) {
     const char *at[3] = {src[0], m->sources > 1 ? src[1] : NULL, m->sources > 2 ? src[2] : NULL};
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t count = n - i < BLOCK ? n - i : BLOCK;
@@ -81,14 +101,16 @@ static void in_blocks(const exec_map_data *m, char *dst, const char *const *src,
     }
 }
 
-static void block_selu(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_selu(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                       int64_t n) {
     float *y = (float *)(void *)dst;
     m->kernels->unary[ENT_CPU_ELU]((const float *)(const void *)src[0], y, steps[0] ? n : 1, m->a, 0);
     if (!steps[0]) spread(dst, n, 4);
     m->kernels->unary[ENT_CPU_SCALE_SHIFT](y, y, n, m->b, -0.0f);
 }
 
-static void block_softsign(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_softsign(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                           int64_t n) {
     float below[BLOCK];
     const float *x = (const float *)(const void *)src[0];
     m->kernels->unary[ENT_CPU_ABS](x, below, steps[0] ? n : 1, 0, 0);
@@ -96,7 +118,8 @@ static void block_softsign(const exec_map_data *m, char *dst, const char *const 
     m->kernels->binary[ENT_CPU_DIV][ENT_CPU_F32](x, steps[0], below, steps[0], dst, n);
 }
 
-static void block_prelu(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_prelu(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                        int64_t n) {
     float scaled[BLOCK];
     uint8_t below[BLOCK];
     const float zero = 0;
@@ -105,12 +128,14 @@ static void block_prelu(const exec_map_data *m, char *dst, const char *const *sr
     m->kernels->select(below, 1, scaled, 1, src[0], steps[0], dst, n, 4);
 }
 
-static void block_not(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_not(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                      int64_t n) {
     const uint8_t zero = 0;
     m->kernels->compare[ENT_CPU_EQUAL][ENT_CPU_U8](src[0], steps[0], &zero, 0, dst, n);
 }
 
-static void block_xor(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_xor(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                      int64_t n) {
     const uint8_t zero = 0;
     uint8_t same[BLOCK];
     m->kernels->compare[ENT_CPU_EQUAL][ENT_CPU_U8](src[0], steps[0], src[1], steps[1], same, n);
@@ -118,7 +143,8 @@ static void block_xor(const exec_map_data *m, char *dst, const char *const *src,
 }
 
 /* Integers (and f64): neg, abs, relu, square, clip from two-operand kernels. */
-static void block_whole(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_whole(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                        int64_t n) {
     char constant[2][8] = {{0}, {0}}, other[BLOCK * 8];
     const ent_cpu_kernels *k = m->kernels;
     exec_element(m->dtype, m->map == ENT_MAP_CLIP ? m->f[0] : 0, constant[0]);
@@ -144,14 +170,16 @@ static void block_whole(const exec_map_data *m, char *dst, const char *const *sr
     }
 }
 
-static void block_integer_fma(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_integer_fma(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                              int64_t n) {
     char product[BLOCK * 8];
     m->kernels->binary[ENT_CPU_MUL][m->type](src[0], steps[0], src[1], steps[1], product, n);
     m->kernels->binary[ENT_CPU_ADD][m->type](product, 1, src[2], steps[2], dst, n);
 }
 
 /* f16 and bf16: widen, compute in f32, narrow. */
-static void block_half(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_half(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                       int64_t n) {
     float wide[3][BLOCK], result[BLOCK];
     const char *at[3] = {NULL, NULL, NULL};
     for (uint32_t s = 0; s < m->sources; s++) {
@@ -170,21 +198,23 @@ static void block_half(const exec_map_data *m, char *dst, const char *const *src
 }
 
 /* A cast to f16 or bf16 from what has no cast of its own. */
-static void block_narrow(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {
+static void block_narrow(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,
+                         int64_t n) {
     float wide[BLOCK];
     m->kernels->cast[m->type][ENT_CPU_F32](src[0], wide, steps[0] ? n : 1);
     m->kernels->cast[ENT_CPU_F32][exec_cpu_type(m->result)](wide, dst, steps[0] ? n : 1);
     if (!steps[0]) spread(dst, n, m->result_bytes);
 }
 
-#define ROW(name)                                                                                                            \
-    static void row_##name(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps, int64_t n) {     \
-        in_blocks(m, dst, src, steps, n, block_##name);                                                                      \
+#define ROW(name)                                                                                            \
+    static void row_##name(const exec_map_data *m, char *dst, const char *const *src, const int64_t *steps,  \
+                           int64_t n) {                                                                      \
+        in_blocks(m, dst, src, steps, n, block_##name);                                                      \
     }
 ROW(selu)
 ROW(softsign)
 ROW(prelu)
-ROW(not)
+ROW(not )
 ROW(xor)
 ROW(whole)
 ROW(integer_fma)
@@ -233,8 +263,10 @@ static const uint8_t binary_of[ENT_MAP_COUNT] = {
 };
 
 static bool bind_compare(exec_map_data *m) {
-    static const uint8_t compare_of[] = {ENT_CPU_EQUAL, ENT_CPU_LESS, ENT_CPU_LESS_EQUAL, ENT_CPU_LESS, ENT_CPU_LESS_EQUAL};
-    if (m->map < ENT_MAP_EQUAL || m->map > ENT_MAP_GREATER_EQUAL || m->type == ENT_CPU_TYPE_COUNT) return false;
+    static const uint8_t compare_of[] = {ENT_CPU_EQUAL, ENT_CPU_LESS, ENT_CPU_LESS_EQUAL, ENT_CPU_LESS,
+                                         ENT_CPU_LESS_EQUAL};
+    if (m->map < ENT_MAP_EQUAL || m->map > ENT_MAP_GREATER_EQUAL || m->type == ENT_CPU_TYPE_COUNT)
+        return false;
     m->binary = m->kernels->compare[compare_of[m->map - ENT_MAP_EQUAL]][m->type];
     m->swap = m->map == ENT_MAP_GREATER || m->map == ENT_MAP_GREATER_EQUAL;
     m->row = row_binary;
@@ -242,12 +274,15 @@ static bool bind_compare(exec_map_data *m) {
 }
 
 static bool bind_logic(exec_map_data *m) {
-    if (m->map == ENT_MAP_NOT) m->row = row_not;
-    else if (m->map == ENT_MAP_XOR) m->row = row_xor;
+    if (m->map == ENT_MAP_NOT)
+        m->row = row_not;
+    else if (m->map == ENT_MAP_XOR)
+        m->row = row_xor;
     else if (m->map == ENT_MAP_AND || m->map == ENT_MAP_OR) {
         m->binary = m->kernels->binary[m->map == ENT_MAP_AND ? ENT_CPU_MIN : ENT_CPU_MAX][ENT_CPU_BOOL];
         m->row = row_binary;
-    } else return false;
+    } else
+        return false;
     return true;
 }
 
@@ -265,17 +300,22 @@ static bool bind_float(exec_map_data *m) {
     if (unary_of[m->map]) {
         m->unary = m->kernels->unary[unary_of[m->map] - 1];
         m->row = row_unary;
-    } else if (m->map == ENT_MAP_SELU) m->row = row_selu;
-    else if (m->map == ENT_MAP_SOFTSIGN) m->row = row_softsign;
-    else if (m->map == ENT_MAP_PRELU) m->row = row_prelu;
-    else if (m->map == ENT_MAP_FMA) m->row = row_fma;
-    else return false;
+    } else if (m->map == ENT_MAP_SELU)
+        m->row = row_selu;
+    else if (m->map == ENT_MAP_SOFTSIGN)
+        m->row = row_softsign;
+    else if (m->map == ENT_MAP_PRELU)
+        m->row = row_prelu;
+    else if (m->map == ENT_MAP_FMA)
+        m->row = row_fma;
+    else
+        return false;
     return true;
 }
 
 static bool bind_typed(exec_map_data *m) {
-    bool whole = m->map == ENT_MAP_NEG || m->map == ENT_MAP_ABS || m->map == ENT_MAP_RELU || m->map == ENT_MAP_SQUARE ||
-                 m->map == ENT_MAP_CLIP;
+    bool whole = m->map == ENT_MAP_NEG || m->map == ENT_MAP_ABS || m->map == ENT_MAP_RELU ||
+                 m->map == ENT_MAP_SQUARE || m->map == ENT_MAP_CLIP;
     if (m->type == ENT_CPU_BOOL) return false;
     if (binary_of[m->map]) {
         m->binary = m->kernels->binary[binary_of[m->map] - 1][m->type];
@@ -306,7 +346,8 @@ static bool bind_plain(exec_map_data *m) {
     return m->type != ENT_CPU_TYPE_COUNT && bind_typed(m);
 }
 
-bool exec_row_bind(const ent_cpu_kernels *kernels, exec_map_data *m, exec_map_data *room, bool *out_emulated) {
+bool exec_row_bind(const ent_cpu_kernels *kernels, exec_map_data *m, exec_map_data *room,
+                   bool *out_emulated) {
     m->kernels = kernels;
     m->type = exec_cpu_type(m->dtype);
     m->source_bytes = ent_dtype_bits((ent_dtype)m->dtype) / 8;

@@ -7,7 +7,8 @@
 typedef struct exec_map_data exec_map_data;
 
 /* dst[i] = f(src[0][i * steps[0]], ...), i < n; steps 0 or 1. dst may be a source whose step is 1. */
-typedef void (*exec_row_fn)(const exec_map_data *map, char *dst, const char *const *src, const int64_t *steps, int64_t n);
+typedef void (*exec_row_fn)(const exec_map_data *map, char *dst, const char *const *src, const int64_t *steps,
+                            int64_t n);
 
 struct exec_map_data {
     const ent_cpu_kernels *kernels;
@@ -26,7 +27,9 @@ struct exec_map_data {
     const exec_map_data *inner; /* f16, bf16: the same map on f32 */
 };
 
-/* Finds the row function of a map. True when it runs on vector kernels; *out_emulated: through another dtype. */
-bool exec_row_bind(const ent_cpu_kernels *kernels, exec_map_data *map, exec_map_data *room, bool *out_emulated);
+/* Finds the row function of a map. True when it runs on vector kernels; *out_emulated: through another dtype.
+ */
+bool exec_row_bind(const ent_cpu_kernels *kernels, exec_map_data *map, exec_map_data *room,
+                   bool *out_emulated);
 
 #endif

@@ -20,14 +20,16 @@ uint32_t exec_rows_mask(const exec_step *step) {
     return 1u << ((const rows_data *)step->data)->axis;
 }
 
-/* The next step after the newest member that reads the tile; NONE when it is no top-level step of the kind. */
+/* The next step after the newest member that reads the tile; NONE when it is no top-level step of the kind.
+ */
 static const exec_step *reader(finder *f, uint32_t tile, exec_kind kind, uint32_t op_kind) {
     const exec_plan *plan = f->plan;
     for (uint32_t i = f->members[f->count - 1] + 1; i < plan->step_count; i++) {
         const exec_step *step = &plan->steps[i];
         for (uint32_t s = 0; s < step->source_count; s++) {
             if (step->source[s] != tile) continue;
-            if (step->kind != kind || step->depth > 0 || step->op->kind != op_kind || f->count == MAX_MEMBERS) return NULL;
+            if (step->kind != kind || step->depth > 0 || step->op->kind != op_kind || f->count == MAX_MEMBERS)
+                return NULL;
             f->members[f->count++] = i;
             return step;
         }
@@ -60,12 +62,14 @@ static bool is_run(const exec_plan *plan, uint32_t tile, uint32_t axis) {
     if (plan->tiles[tile].dtype != ENT_DTYPE_F32) return false;
     for (uint32_t i = 0; i < plan->step_count; i++)
         if (plan->steps[i].kind == EXEC_LOAD && plan->steps[i].dst == tile)
-            if (plan->accesses[plan->steps[i].access].affine && plan->accesses[plan->steps[i].access].strides[axis] != 1)
+            if (plan->accesses[plan->steps[i].access].affine &&
+                plan->accesses[plan->steps[i].access].strides[axis] != 1)
                 return false;
     return true;
 }
 
-/* The row kernel runs in place of the last member. Until then nothing may overwrite what it reads, or use what it writes. */
+/* The row kernel runs in place of the last member. Until then nothing may overwrite what it reads, or use
+ * what it writes. */
 static bool may_move(const finder *f, uint32_t from, uint32_t to) {
     const exec_plan *plan = f->plan;
     for (uint32_t i = f->members[0], m = 0; i < f->members[f->count - 1]; i++) {
@@ -120,7 +124,8 @@ static void find_softmax(exec_plan *plan, uint32_t at) {
 }
 
 static bool is_mean(const exec_step *scale, int64_t count, bool shifted) {
-    return fabs(scale->op->f[0] * (double)count - 1) < 1e-5 && (shifted ? scale->op->f[1] >= 0 : scale->op->f[1] == 0);
+    return fabs(scale->op->f[0] * (double)count - 1) < 1e-5 &&
+           (shifted ? scale->op->f[1] >= 0 : scale->op->f[1] == 0);
 }
 
 /* A map of the result with one row that is the same for all: its tile; NONE otherwise. */
@@ -131,8 +136,8 @@ static uint32_t row_operand(finder *f, uint32_t *tile, uint32_t map, uint32_t ax
     if (!step) return EXEC_NONE;
     uint32_t other = step->source[0] == *tile ? step->source[1] : step->source[0];
     const exec_tile *row = &plan->tiles[other];
-    bool fits = other != *tile && row->shape[axis] == plan->tiles[*tile].shape[axis] && plan->tiles[step->dst].writers == 1 &&
-                is_run(plan, other, axis);
+    bool fits = other != *tile && row->shape[axis] == plan->tiles[*tile].shape[axis] &&
+                plan->tiles[step->dst].writers == 1 && is_run(plan, other, axis);
     for (uint32_t a = 0; a < row->rank; a++) fits = fits && (a == axis || row->shape[a] == 1);
     if (!fits) {
         f->count = before;
@@ -168,7 +173,8 @@ static void find_layer_norm(exec_plan *plan, uint32_t at) {
     if (plan->tiles[y].writers != 1) return;
     data.epsilon = (float)variance->op->f[1];
     data.weight = row_operand(&f, &y, ENT_MAP_MUL, data.axis);
-    if (data.weight != EXEC_NONE || plan->tiles[y].readers == 1) data.bias = row_operand(&f, &y, ENT_MAP_ADD, data.axis);
+    if (data.weight != EXEC_NONE || plan->tiles[y].readers == 1)
+        data.bias = row_operand(&f, &y, ENT_MAP_ADD, data.axis);
     replace(&f, EXEC_LAYER_NORM, x, y, &data);
 }
 
@@ -176,8 +182,10 @@ void exec_find_rows(exec_plan *plan) {
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const exec_step *step = &plan->steps[i];
         if (step->kind != EXEC_REDUCE || step->depth > 0) continue;
-        if (step->op->kind == ENT_REDUCE_MAX) find_softmax(plan, i);
-        else if (step->op->kind == ENT_REDUCE_SUM) find_layer_norm(plan, i);
+        if (step->op->kind == ENT_REDUCE_MAX)
+            find_softmax(plan, i);
+        else if (step->op->kind == ENT_REDUCE_SUM)
+            find_layer_norm(plan, i);
     }
 }
 
@@ -211,7 +219,8 @@ static void softmax_row(const exec_run *run, const exec_step *step, const float 
 
 static void layer_norm_row(const exec_run *run, const exec_step *step, const float *x, float *y, int64_t n) {
     const rows_data *d = step->data;
-    const float *weight = d->weight == EXEC_NONE ? NULL : (const float *)(const void *)run->views[d->weight].base;
+    const float *weight =
+        d->weight == EXEC_NONE ? NULL : (const float *)(const void *)run->views[d->weight].base;
     const float *bias = d->bias == EXEC_NONE ? NULL : (const float *)(const void *)run->views[d->bias].base;
     run->plan->kernels->layer_norm_row(x, y, n, weight, bias, d->epsilon);
 }

@@ -56,8 +56,10 @@ static void clip(exec_run *run) {
             const exec_dim *dim = &access->dims[d];
             if (dim->axis != c->axis) continue;
             int64_t start = exec_dim_start(run, dim), last = dim->limit - 1 - start;
-            if (last < 0) end = 0;
-            else if (last / dim->step + 1 < end) end = last / dim->step + 1;
+            if (last < 0)
+                end = 0;
+            else if (last / dim->step + 1 < end)
+                end = last / dim->step + 1;
         }
         if (end > run->extents[c->axis_class]) run->extents[c->axis_class] = end;
     }

@@ -1,7 +1,7 @@
 /* Versions of tiles, and where each may live.
  *
- * A write at top level starts a new version; what a loop writes keeps the version that it had before, since the loop may
- * carry it from one round to the next. */
+ * A write at top level starts a new version; what a loop writes keeps the version that it had before, since
+ * the loop may carry it from one round to the next. */
 #include "exec.h"
 
 typedef struct namer {
@@ -45,8 +45,8 @@ static void pin(namer *n, uint32_t loop, uint32_t change) {
     const exec_plan *plan = n->plan;
     for (uint32_t i = loop + 1; i < plan->steps[loop].jump; i++) {
         uint32_t value = plan->steps[i].op ? plan->steps[i].op->dst : EXEC_NONE;
-        if (plan->steps[i].kind != EXEC_STORE && plan->steps[i].kind != EXEC_LOOP && plan->steps[i].kind != EXEC_END &&
-            plan->steps[i].kind != EXEC_NOTHING && value != EXEC_NONE)
+        if (plan->steps[i].kind != EXEC_STORE && plan->steps[i].kind != EXEC_LOOP &&
+            plan->steps[i].kind != EXEC_END && plan->steps[i].kind != EXEC_NOTHING && value != EXEC_NONE)
             n->pinned[value] += change;
     }
 }
@@ -65,7 +65,8 @@ ent_code exec_make_tiles(exec_plan *plan) {
     const ent_tile_program *p = &plan->program;
     namer n = {plan, exec_allocate(&plan->arena, p->value_count * sizeof(uint32_t)),
                exec_allocate(&plan->arena, p->value_count * sizeof(uint32_t))};
-    plan->tiles = exec_allocate(&plan->arena, ((size_t)p->value_count + plan->step_count) * sizeof *plan->tiles);
+    plan->tiles =
+        exec_allocate(&plan->arena, ((size_t)p->value_count + plan->step_count) * sizeof *plan->tiles);
     if (plan->arena.failed) return exec_refuse(plan, ENT_CODE_OUT_OF_MEMORY, "out of memory for a plan");
     memset(n.current, 0xff, p->value_count * sizeof *n.current);
     for (uint32_t i = 0; i < plan->step_count; i++) name_step(&n, i);
@@ -94,7 +95,8 @@ static bool may_view(const exec_plan *plan, const exec_step *step) {
     const exec_tile *tile = &plan->tiles[step->dst];
     const exec_access *access = &plan->accesses[step->access];
     uint32_t role = plan->program.buffers[access->buffer].role, inner = inner_axis(tile);
-    if (!access->affine || tile->writers != 1 || role == ENT_ROLE_OUTPUT || role == ENT_ROLE_SCRATCH) return false;
+    if (!access->affine || tile->writers != 1 || role == ENT_ROLE_OUTPUT || role == ENT_ROLE_SCRATCH)
+        return false;
     if (inner == EXEC_NONE || access->strides[inner] == 0 || access->strides[inner] == 1) return true;
     return only_stored(plan, step->dst);
 }
@@ -129,7 +131,8 @@ void exec_settle_places(exec_plan *plan) {
         if (step->kind == EXEC_LOAD) plan->tiles[step->dst].viewable = may_view(plan, step);
         if (step->kind == EXEC_STORE) settle_direct(plan, step);
     }
-    /* Loads are views or copies, accumulations are read back, and what a loop writes is written many times. */
+    /* Loads are views or copies, accumulations are read back, and what a loop writes is written many times.
+     */
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const exec_step *step = &plan->steps[i];
         if (step->dst != EXEC_NONE && (step->depth > 0 || step->kind == EXEC_LOAD || step->accumulates))

@@ -1,18 +1,19 @@
-/* Windows, channels last: depthwise convolution and pooling as runs of output pixels that share their valid taps. */
+/* Windows, channels last: depthwise convolution and pooling as runs of output pixels that share their valid
+ * taps. */
 #include "exec.h"
 
 #define MAX_TAPS 1024
 #define MAX_LOOPS 4
 
 typedef struct window_data {
-    exec_access x, w;  /* without the loops' terms */
+    exec_access x, w; /* without the loops' terms */
     ent_cpu_window_op op;
-    uint32_t rank;     /* of the tiles; the last axis is channels */
+    uint32_t rank; /* of the tiles; the last axis is channels */
     int64_t taps;
-    int64_t *x_moves;  /* [taps][x.rank] */
-    int64_t *w_moves;  /* [taps]: offset in the weights */
+    int64_t *x_moves; /* [taps][x.rank] */
+    int64_t *w_moves; /* [taps]: offset in the weights */
     bool weights;
-    uint32_t bias;     /* access, or NONE */
+    uint32_t bias; /* access, or NONE */
     double bias_outside;
     bool clip;
     float lo, hi, scale;
@@ -36,7 +37,8 @@ static bool find_nest(match *m, uint32_t at) {
     uint32_t start = at;
     for (; at < p->op_count && p->ops[at].opcode == ENT_TILE_LOOP; at++) {
         const ent_tile_op *op = &p->ops[at];
-        int64_t begin = ent_dim_value(op->begin, m->plan->sizes), end = ent_dim_value(op->end, m->plan->sizes);
+        int64_t begin = ent_dim_value(op->begin, m->plan->sizes),
+                end = ent_dim_value(op->end, m->plan->sizes);
         if (m->loop_count == MAX_LOOPS || begin >= end) return false;
         m->loops[m->loop_count].variable = op->variable;
         m->loops[m->loop_count].begin = begin;
@@ -70,10 +72,12 @@ static bool read_map(match *m) {
         if (op->source[0] != x || op->source[1] != m->w->dst) return false;
         m->d->op = ENT_CPU_WINDOW_DEPTHWISE;
     } else if (op->kind == ENT_MAP_MAX || op->kind == ENT_MAP_ADD) {
-        if (m->w || !((op->source[0] == acc && op->source[1] == x) || (op->source[1] == acc && op->source[0] == x)))
+        if (m->w ||
+            !((op->source[0] == acc && op->source[1] == x) || (op->source[1] == acc && op->source[0] == x)))
             return false;
         m->d->op = op->kind == ENT_MAP_MAX ? ENT_CPU_WINDOW_MAX : ENT_CPU_WINDOW_SUM;
-    } else return false;
+    } else
+        return false;
     for (uint32_t i = 0; i < m->p->op_count; i++)
         for (uint32_t s = 0; s < m->p->ops[i].source_count; s++) {
             touches += m->p->ops[i].source[s] == x;
@@ -86,7 +90,9 @@ static bool is_shaped_alike(const match *m) {
     const ent_tile_value *x = &m->p->values[m->x->dst], *acc = &m->p->values[m->acc];
     if (acc->dtype != ENT_DTYPE_F32 || acc->shape[acc->rank - 1] == 1) return false;
     for (uint32_t a = 0; a < acc->rank; a++)
-        if (x->shape[a] != acc->shape[a] || (m->w && a + 1 < acc->rank && m->p->values[m->w->dst].shape[a] != 1)) return false;
+        if (x->shape[a] != acc->shape[a] ||
+            (m->w && a + 1 < acc->rank && m->p->values[m->w->dst].shape[a] != 1))
+            return false;
     return !m->w || m->p->values[m->w->dst].shape[acc->rank - 1] == acc->shape[acc->rank - 1];
 }
 
@@ -110,7 +116,8 @@ static bool are_runs(const match *m) {
     double outside = d->op == ENT_CPU_WINDOW_MAX ? -__builtin_inf() : 0;
     if (!d->x.affine || d->x.strides[last] != 1 || m->x->f[0] != outside) return false;
     if (m->w && (!d->w.affine || d->w.strides[last] != 1)) return false;
-    if (channel_dim(&d->x, last) == EXEC_NONE || (m->w && channel_dim(&d->w, last) == EXEC_NONE)) return false;
+    if (channel_dim(&d->x, last) == EXEC_NONE || (m->w && channel_dim(&d->w, last) == EXEC_NONE))
+        return false;
     for (uint32_t i = 0; i < d->x.rank; i++) {
         const exec_dim *dim = &d->x.dims[i];
         if (dim->step < 0 || (dim->axis == last && dim->step != 1)) return false;
@@ -124,7 +131,8 @@ static bool are_runs(const match *m) {
             if (dim->terms[t].coefficient < 0) return false;
             for (uint32_t l = 0; l < m->loop_count; l++)
                 if (m->loops[l].variable == dim->terms[t].variable)
-                    most += dim->terms[t].coefficient * (m->loops[l].begin + (m->loops[l].trips - 1) * m->loops[l].step);
+                    most += dim->terms[t].coefficient *
+                            (m->loops[l].begin + (m->loops[l].trips - 1) * m->loops[l].step);
             if (dim->axis != last && dim->terms[t].variable < m->p->grid_count) return false;
         }
         if (dim->axis != last && (dim->base < 0 || most >= dim->limit)) return false;
@@ -164,8 +172,10 @@ static bool list_taps(match *m) {
     d->w_moves = exec_allocate(&m->plan->arena, (size_t)d->taps * sizeof(int64_t));
     if (!d->x_moves || !d->w_moves) return false;
     for (int64_t tap = 0; tap < d->taps; tap++) {
-        for (uint32_t i = 0; i < d->x.rank; i++) d->x_moves[tap * d->x.rank + i] = move_of(m, &d->x.dims[i], tap);
-        for (uint32_t i = 0; m->w && i < d->w.rank; i++) d->w_moves[tap] += move_of(m, &d->w.dims[i], tap) * d->w.dims[i].stride;
+        for (uint32_t i = 0; i < d->x.rank; i++)
+            d->x_moves[tap * d->x.rank + i] = move_of(m, &d->x.dims[i], tap);
+        for (uint32_t i = 0; m->w && i < d->w.rank; i++)
+            d->w_moves[tap] += move_of(m, &d->w.dims[i], tap) * d->w.dims[i].stride;
     }
     drop_loop_terms(m, &d->x);
     drop_loop_terms(m, &d->w);
@@ -182,7 +192,8 @@ static bool read_start(match *m, const ent_tile_op *op) {
     const exec_access *access = &m->plan->accesses[op->access];
     if (!access->affine || access->strides[acc->rank - 1] != 1) return false;
     for (uint32_t i = 0; i < access->rank; i++)
-        if (access->dims[i].axis != EXEC_NONE && access->dims[i].axis + 1 < acc->rank && acc->shape[access->dims[i].axis] > 1)
+        if (access->dims[i].axis != EXEC_NONE && access->dims[i].axis + 1 < acc->rank &&
+            acc->shape[access->dims[i].axis] > 1)
             return false;
     m->d->bias = op->access;
     m->d->bias_outside = op->f[0];
@@ -193,7 +204,8 @@ uint32_t exec_match_window(exec_plan *plan, uint32_t at, exec_step *step) {
     const ent_tile_op *first = &plan->program.ops[at];
     window_data d = {.bias = EXEC_NONE, .scale = 1};
     match m = {.plan = plan, .p = &plan->program, .d = &d};
-    if ((first->opcode != ENT_TILE_FILL && first->opcode != ENT_TILE_LOAD) || !find_nest(&m, at + 1)) return 0;
+    if ((first->opcode != ENT_TILE_FILL && first->opcode != ENT_TILE_LOAD) || !find_nest(&m, at + 1))
+        return 0;
     if (!read_map(&m) || !is_shaped_alike(&m) || !read_start(&m, first)) return 0;
     d.rank = m.p->values[m.acc].rank;
     d.weights = m.w != NULL;
@@ -221,7 +233,9 @@ bool exec_window_fold(exec_plan *plan, exec_step *nest, const exec_step *step) {
         d->hi = op->kind == ENT_MAP_RELU ? __builtin_inff() : (float)op->f[1];
         return true;
     }
-    if (op->kind != ENT_MAP_SCALE_SHIFT || d->op != ENT_CPU_WINDOW_SUM || d->clip || d->scale != 1 || op->f[1] != 0) return false;
+    if (op->kind != ENT_MAP_SCALE_SHIFT || d->op != ENT_CPU_WINDOW_SUM || d->clip || d->scale != 1 ||
+        op->f[1] != 0)
+        return false;
     d->scale = (float)op->f[0];
     return true;
 }
@@ -249,7 +263,7 @@ typedef struct work {
     const float **in, **w; /* of the taps of one call */
     int64_t *lo, *hi;      /* pixels of the run axis at which a tap is inside */
     int64_t *offset;
-    uint32_t pixel;        /* the run axis; rank - 1 when there is none */
+    uint32_t pixel; /* the run axis; rank - 1 when there is none */
 } work;
 
 static const float *bias_of(const work *w) {
@@ -266,7 +280,8 @@ static const float *bias_of(const work *w) {
     const float *bias = (const float *)w->run->buffers[access->buffer];
     if (first == 0 && end == channels) return bias + offset;
     float *made = (float *)(void *)(w->run->scratch + w->d->bias_row);
-    for (int64_t i = 0; i < channels; i++) made[i] = i >= first && i < end ? bias[offset + i] : (float)w->d->bias_outside;
+    for (int64_t i = 0; i < channels; i++)
+        made[i] = i >= first && i < end ? bias[offset + i] : (float)w->d->bias_outside;
     return made;
 }
 
@@ -280,10 +295,12 @@ static void bound_taps(work *w, const int64_t *position) {
         for (uint32_t i = 0; i < d->x.rank; i++) {
             const exec_dim *dim = &d->x.dims[i];
             int64_t at = w->x_start[i] + moves[i], first, end;
-            if (dim->axis != EXEC_NONE && dim->axis != w->pixel && dim->axis != d->rank - 1) at += dim->step * position[dim->axis];
+            if (dim->axis != EXEC_NONE && dim->axis != w->pixel && dim->axis != d->rank - 1)
+                at += dim->step * position[dim->axis];
             offset += at * dim->stride;
             if (dim->axis == d->rank - 1) continue;
-            exec_interval(at, dim->axis == w->pixel ? dim->step : 0, dim->limit, hi > 0 ? hi : 1, &first, &end);
+            exec_interval(at, dim->axis == w->pixel ? dim->step : 0, dim->limit, hi > 0 ? hi : 1, &first,
+                          &end);
             if (first > lo) lo = first;
             if (end < hi) hi = end;
         }
@@ -363,7 +380,8 @@ static void start(exec_run *run, const exec_step *step, work *w) {
         if (w->extent[a] > 1) w->pixel = a;
     if (!d->weights) return;
     int64_t offset = 0;
-    for (uint32_t i = 0; i < d->w.rank; i++) offset += exec_dim_start(run, &d->w.dims[i]) * d->w.dims[i].stride;
+    for (uint32_t i = 0; i < d->w.rank; i++)
+        offset += exec_dim_start(run, &d->w.dims[i]) * d->w.dims[i].stride;
     w->weights = (const float *)run->buffers[d->w.buffer] + offset;
 }
 
@@ -374,7 +392,8 @@ void exec_window(exec_run *run, const exec_step *step) {
     exec_place(run, step->dst);
     start(run, step, &w);
     const exec_view *view = &run->views[step->dst];
-    ent_cpu_window call = {.op = d->op, .channels = w.extent[d->rank - 1], .in = w.in, .weights = w.w, .scale = d->scale};
+    ent_cpu_window call = {
+        .op = d->op, .channels = w.extent[d->rank - 1], .in = w.in, .weights = w.w, .scale = d->scale};
     call.in_stride = w.pixel == d->rank - 1 ? 0 : d->x.strides[w.pixel];
     call.out_stride = w.pixel == d->rank - 1 ? 0 : view->strides[w.pixel];
     if (d->bias != EXEC_NONE) call.bias = bias_of(&w);

@@ -35,16 +35,18 @@ static void log_failure(const cpu_kernel *k, const char *text) {
     char line[320];
     int size = snprintf(line, sizeof line, "cpu: %s", text);
     if (size > 0 && host->log)
-        host->log(host->context, 0, (ent_str){line, (size_t)size < sizeof line ? (size_t)size : sizeof line - 1});
+        host->log(host->context, 0,
+                  (ent_str){line, (size_t)size < sizeof line ? (size_t)size : sizeof line - 1});
 }
 
 /* Sizes depend on symbols: a new plan for these values. */
 static ent_code plan_for(cpu_kernel *k, const ent_step *step) {
     exec_plan *plan = NULL;
     if (step->symbol_count != k->symbol_count) return ENT_CODE_INVALID_ARGUMENT;
-    if (k->planned && memcmp(k->symbols, step->symbols, k->symbol_count * sizeof *k->symbols) == 0) return ENT_OK;
-    ent_code code =
-        exec_plan_create(k->head.host, k->kernels, k->bytes, k->size, step->symbols, step->symbol_count, &plan);
+    if (k->planned && memcmp(k->symbols, step->symbols, k->symbol_count * sizeof *k->symbols) == 0)
+        return ENT_OK;
+    ent_code code = exec_plan_create(k->head.host, k->kernels, k->bytes, k->size, step->symbols,
+                                     step->symbol_count, &plan);
     if (code == ENT_OK) code = reserve(k->device, plan->scratch_bytes);
     if (code != ENT_OK) {
         log_failure(k, plan ? plan->error.text : "out of memory for a plan");
@@ -71,7 +73,8 @@ static ent_code run_kernel(ent_kernel *kernel, void *const *addresses, const ent
     ent_code code = ENT_OK;
     pthread_mutex_lock(&device->mutex);
     if (k->symbol_count > 0) code = plan_for(k, step);
-    if (code == ENT_OK && k->symbol_count > 0 && !are_large_enough(k->plan, step)) code = ENT_CODE_INVALID_ARGUMENT;
+    if (code == ENT_OK && k->symbol_count > 0 && !are_large_enough(k->plan, step))
+        code = ENT_CODE_INVALID_ARGUMENT;
     if (code == ENT_OK) {
         const exec_plan *plan = k->plan;
         for (uint32_t b = 0; b < plan->program.buffer_count; b++)
@@ -86,11 +89,12 @@ static ent_code run_kernel(ent_kernel *kernel, void *const *addresses, const ent
 static ent_code set_head(cpu_kernel *k, const ent_call *call) {
     const ent_tile_program *p = &k->plan->program;
     if (p->buffer_count > MAX_BUFFERS)
-        return ent_common_fail(call, ENT_CODE_UNSUPPORTED, "the program has %u buffers; at most %d", p->buffer_count,
-                               MAX_BUFFERS);
+        return ent_common_fail(call, ENT_CODE_UNSUPPORTED, "the program has %u buffers; at most %d",
+                               p->buffer_count, MAX_BUFFERS);
     k->writes = ent_common_allocate(k->head.host, p->buffer_count + 1);
     k->symbols = ent_common_allocate(k->head.host, (p->symbol_count + 1) * sizeof *k->symbols);
-    if (!k->writes || !k->symbols) return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a kernel");
+    if (!k->writes || !k->symbols)
+        return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a kernel");
     for (uint32_t b = 0; b < p->buffer_count; b++)
         if (p->buffers[b].role != ENT_ROLE_SCRATCH)
             k->writes[k->head.binding_count++] = p->buffers[b].role == ENT_ROLE_OUTPUT;
@@ -113,14 +117,17 @@ static ent_code load(cpu_kernel *k, const ent_call *call) {
     code = reserve(k->device, k->plan->scratch_bytes);
     pthread_mutex_unlock(&k->device->mutex);
     if (code != ENT_OK)
-        ent_common_fail(call, code, "out of memory for %zu bytes of scratch a thread", k->plan->scratch_bytes);
+        ent_common_fail(call, code, "out of memory for %zu bytes of scratch a thread",
+                        k->plan->scratch_bytes);
     return code;
 }
 
-ent_code cpu_kernel_load(ent_device *device, const ent_call *call, const uint8_t *blob, size_t size, ent_kernel **out) {
+ent_code cpu_kernel_load(ent_device *device, const ent_call *call, const uint8_t *blob, size_t size,
+                         ent_kernel **out) {
     cpu_device *d = (cpu_device *)device;
     cpu_blob head;
-    if (ent_common_is_region_blob(blob, size)) return ent_common_region_kernel_load(device, call, blob, size, out);
+    if (ent_common_is_region_blob(blob, size))
+        return ent_common_region_kernel_load(device, call, blob, size, out);
     ent_code code = cpu_blob_read(call, blob, size, d->isa, &head);
     if (code != ENT_OK) return code;
     cpu_kernel *k = ent_common_allocate(device->host, sizeof *k);
