@@ -18,7 +18,9 @@
 static inline ent_tensor sample_empty(uint32_t dtype, const int64_t *dims, uint32_t rank, ent_layout layout) {
     ent_tensor tensor = {.dtype = dtype, .rank = rank, .layout = layout};
     for (uint32_t i = 0; i < rank; i++) tensor.dims[i] = dims[i];
-    tensor.size_bytes = (uint64_t)ent_layout_bytes(&layout, (ent_dtype)dtype, dims);
+    int64_t bytes = ent_layout_bytes(&layout, (ent_dtype)dtype, dims);
+    if (bytes < 0 || bytes > INT32_MAX) abort(); /* samples are small */
+    tensor.size_bytes = (uint64_t)bytes;
     tensor.data = malloc(tensor.size_bytes ? tensor.size_bytes : 1);
     memset(tensor.data, 0x5a, tensor.size_bytes);
     return tensor;
