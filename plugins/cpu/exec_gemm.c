@@ -246,7 +246,7 @@ static const float *bias_of(const work *w) {
         const exec_dim *dim = &access->dims[d];
         int64_t start = exec_dim_start(w->run, dim), lo, hi;
         offset += start * dim->stride;
-        exec_interval(start, dim->axis == EXEC_NONE ? 0 : dim->step, dim->limit, w->n, &lo, &hi);
+        exec_interval(start, dim->axis == w->g->m_axes ? dim->step : 0, dim->limit, w->n, &lo, &hi);
         if (lo > first) first = lo;
         if (hi < end) end = hi;
     }
