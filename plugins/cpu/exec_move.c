@@ -244,7 +244,7 @@ static void move_by_table(exec_run *run, const exec_step *step, uint32_t index, 
         t.inner_is_run = t.axis[inner][i] == t.axis[inner][0] + i;
     for (;;) {
         move_row(&t, position, inner, view->base + dot(inner, view->strides, position) * tile->element_bytes,
-                 inner < tile->rank && view->strides[inner] ? view->strides[inner] : 1, fill);
+                 view->strides[inner], fill);
         uint32_t a = inner;
         while (a > 0 && ++position[a - 1] == exec_extent(run, tile, a - 1)) position[--a] = 0;
         if (a == 0) return;

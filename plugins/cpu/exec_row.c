@@ -313,6 +313,19 @@ static bool bind_float(exec_map_data *m) {
     return true;
 }
 
+/* Bounds of a clip as elements; false when they do not fit the type. */
+static bool fit_bounds(exec_map_data *m) {
+    static const double least[ENT_CPU_TYPE_COUNT] = {[ENT_CPU_I32] = -2147483648.0, [ENT_CPU_I64] = -1e9, [ENT_CPU_I8] = -128};
+    static const double most[ENT_CPU_TYPE_COUNT] = {
+        [ENT_CPU_I32] = 2147483647.0, [ENT_CPU_I64] = 1e9, [ENT_CPU_U8] = 255, [ENT_CPU_I8] = 127};
+    bool open = m->type == ENT_CPU_I64; /* doubles do not hold its ends */
+    if (m->f[0] > m->f[1] || m->f[0] > most[m->type] || m->f[1] < least[m->type]) return false;
+    if (open && (m->f[0] < least[m->type] || m->f[1] > most[m->type])) return false;
+    if (m->f[0] < least[m->type]) m->f[0] = least[m->type];
+    if (m->f[1] > most[m->type]) m->f[1] = most[m->type];
+    return true;
+}
+
 static bool bind_typed(exec_map_data *m) {
     bool whole = m->map == ENT_MAP_NEG || m->map == ENT_MAP_ABS || m->map == ENT_MAP_RELU ||
                  m->map == ENT_MAP_SQUARE || m->map == ENT_MAP_CLIP;
@@ -325,7 +338,7 @@ static bool bind_typed(exec_map_data *m) {
     if (m->type == ENT_CPU_F32) return bind_float(m);
     if (m->type == ENT_CPU_F64 && m->map != ENT_MAP_SQUARE) return false;
     if (whole && !(m->type == ENT_CPU_U8 && (m->map == ENT_MAP_NEG || m->map == ENT_MAP_ABS)) &&
-        !(m->map == ENT_MAP_CLIP && (m->f[0] < -1e9 || m->f[1] > 1e9 || m->f[0] > m->f[1]))) {
+        (m->map != ENT_MAP_CLIP || fit_bounds(m))) {
         m->row = row_whole;
         return true;
     }
