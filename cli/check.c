@@ -91,7 +91,7 @@ static int read_numbered(const char *folder, const char *kind, entente_tensor *o
 static int run_case(const cli_options *o, const char *model, const entente_tensor *inputs, size_t input_count,
                     const entente_tensor *wanted, size_t wanted_count, char *why, size_t room) {
     const char *names[CLI_MAX];
-    static char positions[CLI_MAX][8];
+    static char positions[CLI_MAX][24];
     for (size_t i = 0; i < input_count; i++) {
         snprintf(positions[i], sizeof positions[i], "#%zu", i);
         names[i] = positions[i];
