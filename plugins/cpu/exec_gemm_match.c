@@ -323,6 +323,14 @@ static bool is_start(match *m, const ent_tile_op *op) {
     return true;
 }
 
+/* Hostile sizes: what the step keeps in scratch must be countable. They run one operation after another. */
+static bool is_reasonable(const match *m) {
+    const ent_tile_value *acc = &m->p->values[m->mma->dst];
+    double elements = 1;
+    for (uint32_t a = 0; a < acc->rank; a++) elements *= (double)acc->shape[a];
+    return elements * (double)m->g->batches * (double)m->g->k < 1e15 && m->g->k < ENT_TILE_MAX_ELEMENTS;
+}
+
 static bool settle(match *m) {
     gemm_data *g = m->g;
     if (!read_operands(m)) return false;
@@ -330,7 +338,7 @@ static bool settle(match *m) {
     g->a_runs = g->a_k == EXEC_NONE || g->a.dims[g->a_k].stride == 1;
     if (!settle_k(m) || !choose_b_form(m)) return false;
     merge_row_loop(m);
-    if (!make_batches(m)) return false;
+    if (!make_batches(m) || !is_reasonable(m)) return false;
     g->zeros = exec_allocate(&m->plan->arena, (size_t)g->k * sizeof(float));
     return g->zeros != NULL;
 }
