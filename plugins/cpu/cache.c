@@ -54,7 +54,7 @@ static int64_t *size_of(ent_cpu_probe *probe, size_t i) {
 /* Processor, level and threads: what the figures depend on. */
 static void make_key(const cpu_device *device, char *out, size_t size) {
     unsigned brand[12] = {0}, a, b, c, d;
-    if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u)
+    if ((unsigned)__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) /* int in clang, unsigned in gcc */
         for (unsigned i = 0; i < 3; i++)
             __get_cpuid(0x80000002u + i, &brand[4 * i], &brand[4 * i + 1], &brand[4 * i + 2],
                         &brand[4 * i + 3]);
