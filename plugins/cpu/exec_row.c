@@ -315,7 +315,8 @@ static bool bind_float(exec_map_data *m) {
 
 /* Bounds of a clip as elements; false when they do not fit the type. */
 static bool fit_bounds(exec_map_data *m) {
-    static const double least[ENT_CPU_TYPE_COUNT] = {[ENT_CPU_I32] = -2147483648.0, [ENT_CPU_I64] = -1e9, [ENT_CPU_I8] = -128};
+    static const double least[ENT_CPU_TYPE_COUNT] = {
+        [ENT_CPU_I32] = -2147483648.0, [ENT_CPU_I64] = -1e9, [ENT_CPU_I8] = -128};
     static const double most[ENT_CPU_TYPE_COUNT] = {
         [ENT_CPU_I32] = 2147483647.0, [ENT_CPU_I64] = 1e9, [ENT_CPU_U8] = 255, [ENT_CPU_I8] = 127};
     bool open = m->type == ENT_CPU_I64; /* doubles do not hold its ends */

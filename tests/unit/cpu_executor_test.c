@@ -1,4 +1,5 @@
-/* The tile executor against the interpreter, on every form that fusion emits and at every ISA level of the machine. */
+/* The tile executor against the interpreter, on every form that fusion emits and at every ISA level of the
+ * machine. */
 #include "cpu_program.h"
 
 #define F32 ENT_DTYPE_F32
@@ -6,10 +7,10 @@
 
 /* ---- contractions ---- */
 
-/* Maps behind a contraction: 0 none, 1 relu, 2 add a tensor then clip, 3 gelu, 4 times a column vector, 5 x * sigmoid(x),
- * 6 add to itself a row vector. Stores last. */
-static void add_epilogue(build *b, uint32_t acc, uint32_t out, uint32_t m_axes, const int64_t *tile, const uint32_t *variables,
-                         int form) {
+/* Maps behind a contraction: 0 none, 1 relu, 2 add a tensor then clip, 3 gelu, 4 times a column vector, 5 x *
+ * sigmoid(x), 6 add to itself a row vector. Stores last. */
+static void add_epilogue(build *b, uint32_t acc, uint32_t out, uint32_t m_axes, const int64_t *tile,
+                         const uint32_t *variables, int form) {
     const int64_t *t = tile;
     uint32_t rank = m_axes + 1, other = 0, access;
     bool rows = form == 6, columns = form == 4;
@@ -30,20 +31,29 @@ static void add_epilogue(build *b, uint32_t acc, uint32_t out, uint32_t m_axes, 
     }
     uint32_t second = form == 5 ? build_tile(b, F32, rank, t[0], t[1], rank > 2 ? t[2] : 0, 0) : 0;
     switch (form) {
-    case 1: build_map(b, ENT_MAP_RELU, acc, acc, 0, 0, 0, 0); break;
+    case 1:
+        build_map(b, ENT_MAP_RELU, acc, acc, 0, 0, 0, 0);
+        break;
     case 2:
         build_map(b, ENT_MAP_ADD, acc, acc, other, 0, 0, 0);
         build_map(b, ENT_MAP_CLIP, acc, acc, 0, 0, 0, 6);
         break;
-    case 3: build_map(b, ENT_MAP_GELU, acc, acc, 0, 0, 0, 0); break;
-    case 4: build_map(b, ENT_MAP_MUL, acc, acc, other, 0, 0, 0); break;
+    case 3:
+        build_map(b, ENT_MAP_GELU, acc, acc, 0, 0, 0, 0);
+        break;
+    case 4:
+        build_map(b, ENT_MAP_MUL, acc, acc, other, 0, 0, 0);
+        break;
     case 5:
         build_map(b, ENT_MAP_SIGMOID, second, acc, 0, 0, 0, 0);
         build_map(b, ENT_MAP_MUL, second, acc, second, 0, 0, 0);
         acc = second;
         break;
-    case 6: build_map(b, ENT_MAP_ADD, acc, acc, other, 0, 0, 0); break;
-    default: break;
+    case 6:
+        build_map(b, ENT_MAP_ADD, acc, acc, other, 0, 0, 0);
+        break;
+    default:
+        break;
     }
     access = build_access(b, out);
     for (uint32_t i = 0; i < rank; i++) build_index(b, access, i, 0, variables[i], i, 1);
@@ -52,11 +62,11 @@ static void add_epilogue(build *b, uint32_t acc, uint32_t out, uint32_t m_axes, 
 
 typedef struct matmul {
     int64_t m, n, k, tm, tn, tk;
-    int b_form;  /* 0 panels of 16, 1 rows, 2 columns */
-    int a_form;  /* 0 rows, 1 columns */
-    int start;   /* 0 FILL 0, 1 bias row, 2 bias of every element, 3 FILL 2 */
+    int b_form; /* 0 panels of 16, 1 rows, 2 columns */
+    int a_form; /* 0 rows, 1 columns */
+    int start;  /* 0 FILL 0, 1 bias row, 2 bias of every element, 3 FILL 2 */
     int epilogue;
-    bool flag;   /* TRANSPOSE_B */
+    bool flag; /* TRANSPOSE_B */
 } matmul;
 
 static void check_matmul(const matmul *c, uint32_t tier) {
@@ -70,15 +80,19 @@ static void check_matmul(const matmul *c, uint32_t tier) {
     if (c->a_form == 1) build_order(&b, a, swapped);
     if (c->b_form != 1) build_order(&b, w, swapped);
     if (c->b_form == 0) build_block(&b, w, 1, 16);
-    uint32_t acc = build_tile(&b, F32, 2, c->tm, c->tn, 0, 0), ta = build_tile(&b, F32, 2, c->tm, c->tk, 0, 0);
-    uint32_t tb = c->flag ? build_tile(&b, F32, 2, c->tn, c->tk, 0, 0) : build_tile(&b, F32, 2, c->tk, c->tn, 0, 0);
+    uint32_t acc = build_tile(&b, F32, 2, c->tm, c->tn, 0, 0),
+             ta = build_tile(&b, F32, 2, c->tm, c->tk, 0, 0);
+    uint32_t tb =
+        c->flag ? build_tile(&b, F32, 2, c->tn, c->tk, 0, 0) : build_tile(&b, F32, 2, c->tk, c->tn, 0, 0);
     if (c->start == 1 || c->start == 2) {
-        uint32_t bias = build_buffer(&b, ENT_ROLE_CONSTANT, F32, 2, (int64_t[]){c->start == 2 ? c->m : 1, c->n});
+        uint32_t bias =
+            build_buffer(&b, ENT_ROLE_CONSTANT, F32, 2, (int64_t[]){c->start == 2 ? c->m : 1, c->n});
         uint32_t access = build_access(&b, bias);
         if (c->start == 2) build_index(&b, access, 0, 0, vm, 0, 1);
         build_index(&b, access, 1, 0, vn, 1, 1);
         build_load(&b, acc, access, 0);
-    } else build_fill(&b, acc, c->start == 3 ? 2 : 0);
+    } else
+        build_fill(&b, acc, c->start == 3 ? 2 : 0);
     uint32_t vk = c->tk < c->k ? build_loop(&b, 0, c->k, c->tk) : NONE, access = build_access(&b, a);
     build_index(&b, access, 0, 0, vm, 0, 1);
     build_index(&b, access, 1, 0, vk, 1, 1);
@@ -111,7 +125,15 @@ END_TEST
 
 START_TEST(long_sums_agree) {
     for (int b_form = 0; b_form < 3; b_form++) {
-        matmul c = {.m = 13, .n = 50, .k = 700, .tm = 6, .tn = 32, .tk = 96, .b_form = b_form, .start = 1, .epilogue = 2};
+        matmul c = {.m = 13,
+                    .n = 50,
+                    .k = 700,
+                    .tm = 6,
+                    .tn = 32,
+                    .tk = 96,
+                    .b_form = b_form,
+                    .start = 1,
+                    .epilogue = 2};
         check_matmul(&c, ENT_TIER_NATIVE);
     }
 }
@@ -131,7 +153,8 @@ static void check_conv(const conv *c, uint32_t tier) {
     int64_t ow = (c->w + 2 * c->pad - (c->kw - 1) * c->dilation - 1) / c->stride + 1;
     if (oh < 1 || ow < 1) return;
     int64_t all_n = c->n * c->groups, all_c = c->c * c->groups;
-    uint32_t vg = c->groups > 1 ? build_grid(&b, c->groups, 1) : NONE, vh = build_grid(&b, oh, c->th), vw = build_grid(&b, ow, c->tw);
+    uint32_t vg = c->groups > 1 ? build_grid(&b, c->groups, 1) : NONE, vh = build_grid(&b, oh, c->th),
+             vw = build_grid(&b, ow, c->tw);
     uint32_t vn = build_grid(&b, c->n, c->tn);
     uint32_t x = build_buffer(&b, ENT_ROLE_INPUT, F32, 4, (int64_t[]){1, all_c, c->h, c->w});
     uint32_t w = build_buffer(&b, ENT_ROLE_CONSTANT, F32, 4, (int64_t[]){all_n, c->c, c->kh, c->kw});
@@ -139,7 +162,8 @@ static void check_conv(const conv *c, uint32_t tier) {
     build_order(&b, x, (const uint8_t[]){0, 2, 3, 1});
     build_order(&b, w, (const uint8_t[]){0, 2, 3, 1});
     if (c->groups == 1 || c->n % 16 == 0) build_block(&b, w, 0, 16);
-    uint32_t acc = build_tile(&b, F32, 3, c->th, c->tw, c->tn, 0), ta = build_tile(&b, F32, 3, c->th, c->tw, c->tk, 0);
+    uint32_t acc = build_tile(&b, F32, 3, c->th, c->tw, c->tn, 0),
+             ta = build_tile(&b, F32, 3, c->th, c->tw, c->tk, 0);
     uint32_t tb = build_tile(&b, F32, 2, c->tk, c->tn, 0, 0), access;
     if (c->start) {
         uint32_t bias = build_buffer(&b, ENT_ROLE_CONSTANT, F32, 1, (int64_t[]){all_n});
@@ -147,8 +171,10 @@ static void check_conv(const conv *c, uint32_t tier) {
         build_index(&b, access, 0, 0, vn, 2, 1);
         if (vg != NONE) build_term(&b, access, 0, vg, c->n);
         build_load(&b, acc, access, 0);
-    } else build_fill(&b, acc, 0);
-    uint32_t lh = c->kh > 1 ? build_loop(&b, 0, c->kh, 1) : NONE, lw = c->kw > 1 ? build_loop(&b, 0, c->kw, 1) : NONE;
+    } else
+        build_fill(&b, acc, 0);
+    uint32_t lh = c->kh > 1 ? build_loop(&b, 0, c->kh, 1) : NONE,
+             lw = c->kw > 1 ? build_loop(&b, 0, c->kw, 1) : NONE;
     uint32_t lk = c->tk < c->c ? build_loop(&b, 0, c->c, c->tk) : NONE;
     access = build_access(&b, x);
     build_index(&b, access, 1, 0, lk, 2, 1);
@@ -165,7 +191,8 @@ static void check_conv(const conv *c, uint32_t tier) {
     if (vg != NONE) build_term(&b, access, 0, vg, c->n);
     build_index(&b, access, 1, 0, lk, 0, 1);
     if (lh != NONE) build_index(&b, access, 2, 0, lh, NONE, 0);
-    if (lw != NONE) build_index(&b, access, 3, c->transposed ? 1 : 0, lw, NONE, 0); /* the last tap is outside */
+    if (lw != NONE)
+        build_index(&b, access, 3, c->transposed ? 1 : 0, lw, NONE, 0); /* the last tap is outside */
     build_load(&b, tb, access, 0);
     build_mma(&b, acc, ta, tb, 0);
     for (int i = (lh != NONE) + (lw != NONE) + (lk != NONE); i > 0; i--) build_end(&b);
@@ -177,7 +204,8 @@ static void check_conv(const conv *c, uint32_t tier) {
         build_term(&b, access, 2, vg, c->n);
         build_store(&b, access, acc);
     } else
-        add_epilogue(&b, acc, out, 2, (int64_t[]){c->th, c->tw, c->tn}, (uint32_t[]){vh, vw, vn}, c->epilogue);
+        add_epilogue(&b, acc, out, 2, (int64_t[]){c->th, c->tw, c->tn}, (uint32_t[]){vh, vw, vn},
+                     c->epilogue);
     ck_assert(check_program(&b.program, NULL, 0, tier));
 }
 
@@ -208,10 +236,38 @@ START_TEST(convolutions_agree) {
 END_TEST
 
 START_TEST(convolutions_are_native) {
-    conv first = {.h = 16, .w = 16, .c = 3, .n = 32, .kh = 7, .kw = 7, .stride = 2, .dilation = 1, .pad = 3, .th = 2, .tw = 8,
-                  .tn = 32, .tk = 3, .groups = 1, .start = 1, .epilogue = 1};
-    conv inner = {.h = 8, .w = 8, .c = 32, .n = 32, .kh = 3, .kw = 3, .stride = 1, .dilation = 1, .pad = 1, .th = 3, .tw = 8,
-                  .tn = 32, .tk = 16, .groups = 1, .start = 1, .epilogue = 2};
+    conv first = {.h = 16,
+                  .w = 16,
+                  .c = 3,
+                  .n = 32,
+                  .kh = 7,
+                  .kw = 7,
+                  .stride = 2,
+                  .dilation = 1,
+                  .pad = 3,
+                  .th = 2,
+                  .tw = 8,
+                  .tn = 32,
+                  .tk = 3,
+                  .groups = 1,
+                  .start = 1,
+                  .epilogue = 1};
+    conv inner = {.h = 8,
+                  .w = 8,
+                  .c = 32,
+                  .n = 32,
+                  .kh = 3,
+                  .kw = 3,
+                  .stride = 1,
+                  .dilation = 1,
+                  .pad = 1,
+                  .th = 3,
+                  .tw = 8,
+                  .tn = 32,
+                  .tk = 16,
+                  .groups = 1,
+                  .start = 1,
+                  .epilogue = 2};
     conv transposed = inner;
     transposed.transposed = true;
     check_conv(&first, ENT_TIER_NATIVE);
@@ -225,14 +281,16 @@ START_TEST(chained_multiplies_agree) {
     for (int i = 0; i < 60; i++) {
         build b;
         build_begin(&b);
-        int64_t m = random_in(1, 20), k = random_in(1, 20), n = random_in(2, 30), e = random_in(1, 20), tm = random_in(1, 7);
+        int64_t m = random_in(1, 20), k = random_in(1, 20), n = random_in(2, 30), e = random_in(1, 20),
+                tm = random_in(1, 7);
         bool flag = random_in(0, 1);
         uint32_t vm = build_grid(&b, m, tm);
         uint32_t a = build_buffer(&b, ENT_ROLE_INPUT, F32, 2, (int64_t[]){m, k});
         uint32_t w = build_buffer(&b, ENT_ROLE_INPUT, F32, 2, (int64_t[]){flag ? n : k, flag ? k : n});
         uint32_t v = build_buffer(&b, ENT_ROLE_INPUT, F32, 2, (int64_t[]){n, e});
         uint32_t out = build_buffer(&b, ENT_ROLE_OUTPUT, F32, 2, (int64_t[]){m, e}), access;
-        uint32_t ta = build_tile(&b, F32, 2, tm, k, 0, 0), tw = build_tile(&b, F32, 2, flag ? n : k, flag ? k : n, 0, 0);
+        uint32_t ta = build_tile(&b, F32, 2, tm, k, 0, 0),
+                 tw = build_tile(&b, F32, 2, flag ? n : k, flag ? k : n, 0, 0);
         uint32_t tv = build_tile(&b, F32, 2, n, e, 0, 0), s = build_tile(&b, F32, 2, tm, n, 0, 0);
         uint32_t max = build_tile(&b, F32, 2, tm, 1, 0, 0), acc = build_tile(&b, F32, 2, tm, e, 0, 0);
         access = build_access(&b, a);
@@ -284,14 +342,16 @@ static void check_window(const window *c, uint32_t tier) {
     uint32_t bias = build_buffer(&b, ENT_ROLE_CONSTANT, F32, 1, (int64_t[]){c->c});
     uint32_t out = build_buffer(&b, ENT_ROLE_OUTPUT, F32, 3, (int64_t[]){oh, ow, c->c}), access;
     if (c->plain) build_order(&b, x, (const uint8_t[]){2, 0, 1});
-    uint32_t acc = build_tile(&b, F32, 3, c->th, c->tw, c->tc, 0), tx = build_tile(&b, F32, 3, c->th, c->tw, c->tc, 0);
+    uint32_t acc = build_tile(&b, F32, 3, c->th, c->tw, c->tc, 0),
+             tx = build_tile(&b, F32, 3, c->th, c->tw, c->tc, 0);
     uint32_t tw = build_tile(&b, F32, 3, 1, 1, c->tc, 0);
     double outside = c->op == 2 ? -INFINITY : 0;
     if (c->op == 1) {
         access = build_access(&b, bias);
         build_index(&b, access, 0, 0, vc, 2, 1);
         build_load(&b, acc, access, 0);
-    } else build_fill(&b, acc, outside);
+    } else
+        build_fill(&b, acc, outside);
     uint32_t lh = build_loop(&b, 0, c->kh, 1), lw = build_loop(&b, 0, c->kw, 1);
     access = build_access(&b, x);
     build_index(&b, access, 0, -c->pad, NONE, 0, c->stride);
@@ -309,7 +369,8 @@ static void check_window(const window *c, uint32_t tier) {
         build_index(&b, access, 2, 0, vc, 2, 1);
         build_load(&b, tw, access, 0);
         build_map(&b, ENT_MAP_FMA, acc, tx, tw, acc, 0, 0);
-    } else build_map(&b, c->op == 2 ? ENT_MAP_MAX : ENT_MAP_ADD, acc, acc, tx, 0, 0, 0);
+    } else
+        build_map(&b, c->op == 2 ? ENT_MAP_MAX : ENT_MAP_ADD, acc, acc, tx, 0, 0, 0);
     build_end(&b);
     build_end(&b);
     if (c->op == 4) build_map(&b, ENT_MAP_SCALE_SHIFT, acc, acc, 0, 0, 1.0 / (double)(c->kh * c->kw), -0.0);
@@ -347,14 +408,25 @@ START_TEST(windows_agree) {
         c.relu = random_in(0, 1);
         check_window(&c, ENT_TIER_NONE);
     }
-    window c = {.h = 12, .w = 12, .c = 32, .kh = 3, .kw = 3, .stride = 1, .dilation = 1, .pad = 1, .th = 4, .tw = 12, .tc = 32};
+    window c = {.h = 12,
+                .w = 12,
+                .c = 32,
+                .kh = 3,
+                .kw = 3,
+                .stride = 1,
+                .dilation = 1,
+                .pad = 1,
+                .th = 4,
+                .tw = 12,
+                .tc = 32};
     for (c.op = 0; c.op <= 4; c.op++) check_window(&c, ENT_TIER_TUNED);
 }
 END_TEST
 
 /* ---- rows ---- */
 
-static uint32_t load_all(build *b, uint32_t role, uint32_t rank, const int64_t *dims, const int64_t *tile, const uint32_t *variables) {
+static uint32_t load_all(build *b, uint32_t role, uint32_t rank, const int64_t *dims, const int64_t *tile,
+                         const uint32_t *variables) {
     uint32_t buffer = build_buffer(b, role, F32, rank, dims), access = build_access(b, buffer);
     for (uint32_t i = 0; i < rank; i++)
         if (tile[i] > 1 || dims[i] > 1) build_index(b, access, i, 0, variables[i], i, 1);
@@ -375,7 +447,8 @@ static void check_softmax(int64_t rows, int64_t n, int64_t tr, bool in_place, bo
     uint32_t v[] = {build_grid(&b, rows, tr), NONE};
     int64_t dims[] = {rows, n}, tile[] = {tr, n};
     uint32_t x = load_all(&b, ENT_ROLE_INPUT, 2, dims, tile, v), max = build_tile(&b, F32, 2, tr, 1, 0, 0);
-    uint32_t sum = build_tile(&b, F32, 2, tr, 1, 0, 0), shifted = in_place ? x : build_tile(&b, F32, 2, tr, n, 0, 0);
+    uint32_t sum = build_tile(&b, F32, 2, tr, 1, 0, 0),
+             shifted = in_place ? x : build_tile(&b, F32, 2, tr, n, 0, 0);
     if (masked) {
         uint32_t mask = load_all(&b, ENT_ROLE_INPUT, 2, (int64_t[]){1, n}, (int64_t[]){1, n}, v);
         build_map(&b, ENT_MAP_ADD, x, x, mask, 0, 0, 0);

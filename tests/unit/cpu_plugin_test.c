@@ -1,4 +1,5 @@
-/* The CPU plugin as a host sees it: devices and their parameters, the declaration and its cache, blobs, kernels, hostile bytes. */
+/* The CPU plugin as a host sees it: devices and their parameters, the declaration and its cache, blobs,
+ * kernels, hostile bytes. */
 #include "cpu_program.h"
 
 #include <cjson/cJSON.h>
@@ -34,8 +35,10 @@ static void host_log(void *context, uint32_t level, ent_str text) {
     call_fail(context, text);
 }
 
-static const ent_call call = {.head = {sizeof(ent_call), ENT_STRUCT_CALL, NULL}, .allocate = call_allocate, .fail = call_fail};
-static const ent_host host = {{sizeof(ent_host), ENT_STRUCT_HOST, NULL}, NULL, host_allocate, host_release, host_log};
+static const ent_call call = {
+    .head = {sizeof(ent_call), ENT_STRUCT_CALL, NULL}, .allocate = call_allocate, .fail = call_fail};
+static const ent_host host = {
+    {sizeof(ent_host), ENT_STRUCT_HOST, NULL}, NULL, host_allocate, host_release, host_log};
 
 static const void *interface_of(uint32_t id) {
     const void *table = plugin->get_interface(id, 1);
@@ -99,7 +102,8 @@ START_TEST(devices_take_their_parameters) {
         ent_device *device;
         ent_code code = open_device(cases[i].name, cases[i].value, &device);
         ck_assert_msg(code == cases[i].code, "%s=%s gave %d: %s", cases[i].name, cases[i].value, code, said);
-        ck_assert_msg(strstr(said, cases[i].says) != NULL, "%s=%s said: %s", cases[i].name, cases[i].value, said);
+        ck_assert_msg(strstr(said, cases[i].says) != NULL, "%s=%s said: %s", cases[i].name, cases[i].value,
+                      said);
         close_device(device);
     }
 }
@@ -115,7 +119,8 @@ START_TEST(isa_beyond_the_machine_is_refused) {
     ck_assert_int_eq(open_device("", "", &device), ENT_CODE_INVALID_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(said, "sse9"));
     unsetenv("ENTENTE_CPU_ISA");
-    if (ent_cpu_isa_detect() < ENT_CPU_ISA_AVX512) ck_assert_int_eq(open_device("variant", "avx512", &device), ENT_CODE_ISA_MISSING);
+    if (ent_cpu_isa_detect() < ENT_CPU_ISA_AVX512)
+        ck_assert_int_eq(open_device("variant", "avx512", &device), ENT_CODE_ISA_MISSING);
 }
 END_TEST
 
@@ -160,7 +165,8 @@ START_TEST(probe_is_cached) {
     char *at = strstr(text, "\"fma_flops\": ");
     ck_assert_ptr_nonnull(at);
     memcpy(at + 13, "-1e300,  \"x\": 1", 15); /* damages what follows, too */
-    static const char *const hostile[] = {"", "{", "[]", "{\"processor\": 7}", "null", "{\"processor\": \"other\", \"fma_flops\": 1e99}"};
+    static const char *const hostile[] = {
+        "", "{", "[]", "{\"processor\": 7}", "null", "{\"processor\": \"other\", \"fma_flops\": 1e99}"};
     for (size_t i = 0; i <= sizeof hostile / sizeof hostile[0]; i++) {
         write_file(path, i == 0 ? text : hostile[i - 1]);
         cJSON *again = declaration();
@@ -221,7 +227,10 @@ static ent_code run_once(ent_device *device, ent_kernel *kernel, uint64_t bytes,
     ent_buffer_ref refs[2] = {{buffers[0], 0, bytes}, {buffers[1], 0, bytes}};
     ent_step step = {.kind = ENT_STEP_DISPATCH, .binding_count = 2, .kernel = kernel, .bindings = refs};
     ent_fence_point done = {fence, 1};
-    ent_submit submit = {.head = {sizeof submit, ENT_STRUCT_SUBMIT, NULL}, .step_count = 1, .steps = &step, .signals = &done,
+    ent_submit submit = {.head = {sizeof submit, ENT_STRUCT_SUBMIT, NULL},
+                         .step_count = 1,
+                         .steps = &step,
+                         .signals = &done,
                          .signal_count = 1};
     ent_code code = api->submit(queue, &call, &submit);
     if (code == ENT_OK) code = api->fence_wait(fence, 1, UINT64_C(10000000000));
@@ -243,7 +252,8 @@ START_TEST(a_program_runs) {
     ent_bytes blob = compile_program(device, &b), text;
     ck_assert_int_eq(blobs->check(state, &call, blob.data, blob.size), ENT_OK);
     ck_assert_int_eq(blobs->requirement(state, &call, blob.data, blob.size, &text), ENT_OK);
-    ck_assert_msg(text.size == 16 && memcmp(text.data, "cpu isa=baseline", 16) == 0, "%.*s", (int)text.size, text.data);
+    ck_assert_msg(text.size == 16 && memcmp(text.data, "cpu isa=baseline", 16) == 0, "%.*s", (int)text.size,
+                  text.data);
     ck_assert_int_eq(api->kernel_load(device, &call, blob.data, blob.size, &kernel), ENT_OK);
     ent_kernel_info info = {.size = sizeof info};
     ck_assert_int_eq(api->kernel_info(kernel, &info), ENT_OK);
@@ -279,7 +289,8 @@ START_TEST(blobs_above_the_cap_are_refused) {
 }
 END_TEST
 
-/* Any byte may be wrong, and the blob may end anywhere: refused with a sentence, or loaded as what it then says. */
+/* Any byte may be wrong, and the blob may end anywhere: refused with a sentence, or loaded as what it then
+ * says. */
 START_TEST(hostile_blobs_do_no_harm) {
     const ent_runtime_v1 *api = interface_of(ENT_INTERFACE_RUNTIME);
     const ent_blob_v1 *blobs = interface_of(ENT_INTERFACE_BLOB);
@@ -294,7 +305,9 @@ START_TEST(hostile_blobs_do_no_harm) {
         ent_kernel *kernel = NULL;
         size_t size = i < blob.size ? i : blob.size;
         memcpy(copy, blob.data, blob.size);
-        if (i >= blob.size) copy[i < 2 * blob.size ? i - blob.size : random_u32() % blob.size] ^= (uint8_t)(1u << random_in(0, 7));
+        if (i >= blob.size)
+            copy[i < 2 * blob.size ? i - blob.size : random_u32() % blob.size] ^=
+                (uint8_t)(1u << random_in(0, 7));
         said[0] = 0;
         blobs->check(state, &call, copy, size);
         ent_code code = api->kernel_load(device, &call, copy, size, &kernel);

@@ -50,7 +50,8 @@ static inline uint32_t build_grid(build *b, int64_t extent, int64_t step) {
     return b->program.variable_count++;
 }
 
-static inline uint32_t build_buffer(build *b, uint32_t role, uint32_t dtype, uint32_t rank, const int64_t *dims) {
+static inline uint32_t build_buffer(build *b, uint32_t role, uint32_t dtype, uint32_t rank,
+                                    const int64_t *dims) {
     ent_tile_buffer *buffer = &b->buffers[b->program.buffer_count];
     buffer->role = role;
     buffer->dtype = dtype;
@@ -70,7 +71,8 @@ static inline void build_block(build *b, uint32_t buffer, uint8_t axis, uint16_t
     b->buffers[buffer].layout.block_size[0] = size;
 }
 
-static inline uint32_t build_tile(build *b, uint32_t dtype, uint32_t rank, int64_t d0, int64_t d1, int64_t d2, int64_t d3) {
+static inline uint32_t build_tile(build *b, uint32_t dtype, uint32_t rank, int64_t d0, int64_t d1, int64_t d2,
+                                  int64_t d3) {
     ent_tile_value *v = &b->values[b->program.value_count];
     *v = (ent_tile_value){dtype, ENT_SPACE_LOCAL, rank, 0, {d0, d1, d2, d3}};
     for (uint32_t i = rank; i < 4; i++) v->shape[i] = 0;
@@ -88,8 +90,8 @@ static inline uint32_t build_access(build *b, uint32_t buffer) {
 }
 
 /* index[dim] = base + variable + step * position along axis. */
-static inline ent_tile_index *build_index(build *b, uint32_t access, uint32_t dim, int64_t base, uint32_t variable,
-                                          uint32_t axis, int64_t step) {
+static inline ent_tile_index *build_index(build *b, uint32_t access, uint32_t dim, int64_t base,
+                                          uint32_t variable, uint32_t axis, int64_t step) {
     ent_tile_index *x = &b->accesses[access].index[dim];
     x->base = base;
     x->tile_axis = axis;
@@ -98,7 +100,8 @@ static inline ent_tile_index *build_index(build *b, uint32_t access, uint32_t di
     return x;
 }
 
-static inline void build_term(build *b, uint32_t access, uint32_t dim, uint32_t variable, int64_t coefficient) {
+static inline void build_term(build *b, uint32_t access, uint32_t dim, uint32_t variable,
+                              int64_t coefficient) {
     ent_tile_index *x = &b->accesses[access].index[dim];
     x->terms[x->term_count++] = (ent_tile_term){variable, 0, coefficient};
 }
@@ -127,7 +130,8 @@ static inline void build_fill(build *b, uint32_t dst, double value) {
     build_op(b, ENT_TILE_FILL, dst)->f[0] = value;
 }
 
-static inline void build_map(build *b, uint32_t map, uint32_t dst, uint32_t a, uint32_t c, uint32_t e, double f0, double f1) {
+static inline void build_map(build *b, uint32_t map, uint32_t dst, uint32_t a, uint32_t c, uint32_t e,
+                             double f0, double f1) {
     ent_tile_op *op = build_op(b, ENT_TILE_MAP, dst);
     op->kind = map;
     op->source_count = ent_ops_map_info_get(map)->sources;
@@ -234,8 +238,10 @@ static inline void fill_memory(const ent_tile_program *p, const int64_t *sizes, 
         while (more) {
             int64_t offset = ent_layout_offset(&buffer->layout, dims, at);
             double x = random_element(buffer->dtype);
-            if (buffer->dtype > ENT_DTYPE_F64) ent_ops_store_i64(m->data[b], buffer->dtype, offset, (int64_t)x);
-            else ent_ops_store_f64(m->data[b], buffer->dtype, offset, x);
+            if (buffer->dtype > ENT_DTYPE_F64)
+                ent_ops_store_i64(m->data[b], buffer->dtype, offset, (int64_t)x);
+            else
+                ent_ops_store_f64(m->data[b], buffer->dtype, offset, x);
             uint32_t d = buffer->rank;
             while (d > 0 && ++at[d - 1] == dims[d - 1]) at[--d] = 0;
             more = d > 0;
@@ -256,11 +262,15 @@ static inline void free_memory(const ent_tile_program *p, memory *m) {
 }
 
 static inline double tolerance_of(uint32_t dtype) {
-    return dtype == ENT_DTYPE_F16 ? 4e-3 : dtype == ENT_DTYPE_BF16 ? 3e-2 : dtype == ENT_DTYPE_F64 ? 1e-12 : 2e-5;
+    return dtype == ENT_DTYPE_F16    ? 4e-3
+           : dtype == ENT_DTYPE_BF16 ? 3e-2
+           : dtype == ENT_DTYPE_F64  ? 1e-12
+                                     : 2e-5;
 }
 
 /* Element by element; floats may differ by rounding, scaled by the largest magnitude around. */
-static inline void compare_memory(const ent_tile_program *p, const memory *want, const memory *got, const char *what) {
+static inline void compare_memory(const ent_tile_program *p, const memory *want, const memory *got,
+                                  const char *what) {
     for (uint32_t b = 0; b < p->buffer_count; b++) {
         const ent_tile_buffer *buffer = &p->buffers[b];
         uint32_t bytes = ent_dtype_bits((ent_dtype)buffer->dtype) / 8;
@@ -268,43 +278,51 @@ static inline void compare_memory(const ent_tile_program *p, const memory *want,
         bool floats = buffer->dtype <= ENT_DTYPE_F64;
         double scale = 1;
         if (buffer->role == ENT_ROLE_SCRATCH) continue;
-        ck_assert_msg(memcmp((char *)want->data[b] + want->bytes[b], (char *)got->data[b] + want->bytes[b], GUARD) == 0,
-                      "%s: wrote behind buffer %u", what, b);
+        ck_assert_msg(
+            memcmp((char *)want->data[b] + want->bytes[b], (char *)got->data[b] + want->bytes[b], GUARD) == 0,
+            "%s: wrote behind buffer %u", what, b);
         for (int64_t i = 0; i < count && floats; i++) {
             double x = fabs(ent_ops_load_f64(want->data[b], buffer->dtype, i));
             if (isfinite(x) && x > scale && x < 1e12) scale = x;
         }
         for (int64_t i = 0; i < count; i++) {
-            if (memcmp((char *)want->data[b] + i * bytes, (char *)got->data[b] + i * bytes, bytes) == 0) continue;
+            if (memcmp((char *)want->data[b] + i * bytes, (char *)got->data[b] + i * bytes, bytes) == 0)
+                continue;
             ck_assert_msg(floats, "%s: buffer %u element %lld differs", what, b, (long long)i);
-            double x = ent_ops_load_f64(want->data[b], buffer->dtype, i), y = ent_ops_load_f64(got->data[b], buffer->dtype, i);
+            double x = ent_ops_load_f64(want->data[b], buffer->dtype, i),
+                   y = ent_ops_load_f64(got->data[b], buffer->dtype, i);
             if ((isnan(x) && isnan(y)) || x == y) continue;
-            ck_assert_msg(fabs(x - y) <= tolerance_of(buffer->dtype) * scale, "%s: buffer %u element %lld is %g, not %g", what,
-                          b, (long long)i, y, x);
+            ck_assert_msg(fabs(x - y) <= tolerance_of(buffer->dtype) * scale,
+                          "%s: buffer %u element %lld is %g, not %g", what, b, (long long)i, y, x);
         }
     }
 }
 
 /* Runs a prepared plan on a copy of the buffers and compares. */
-static inline void run_and_compare(const exec_plan *plan, int threads, const memory *start, const memory *want) {
+static inline void run_and_compare(const exec_plan *plan, int threads, const memory *start,
+                                   const memory *want) {
     memory got;
     char what[96];
     ent_cpu_pool *pool = ent_cpu_pool_create(threads);
     int64_t some[1] = {0};
     (void)some;
     char *scratch = aligned_alloc(64, plan->scratch_bytes * (size_t)threads + 64);
-    memset(scratch, 0xff, plan->scratch_bytes * (size_t)threads + 64); /* NaN: nothing may be read before it is written */
+    memset(scratch, 0xff,
+           plan->scratch_bytes * (size_t)threads + 64); /* NaN: nothing may be read before it is written */
     copy_memory(&plan->program, start, &got);
     exec_plan_run(plan, pool, scratch, got.data);
-    snprintf(what, sizeof what, "%s, %s, %d threads", plan->path, ent_cpu_isa_name(plan->kernels->isa), threads);
+    snprintf(what, sizeof what, "%s, %s, %d threads", plan->path, ent_cpu_isa_name(plan->kernels->isa),
+             threads);
     compare_memory(&plan->program, want, &got, what);
     free_memory(&plan->program, &got);
     free(scratch);
     ent_cpu_pool_destroy(pool);
 }
 
-/* True when the interpreter ran it (random programs may break its rules). `tier`: expected, or ENT_TIER_NONE. */
-static inline bool check_program(const ent_tile_program *program, const int64_t *symbols, size_t symbol_count, uint32_t tier) {
+/* True when the interpreter ran it (random programs may break its rules). `tier`: expected, or ENT_TIER_NONE.
+ */
+static inline bool check_program(const ent_tile_program *program, const int64_t *symbols, size_t symbol_count,
+                                 uint32_t tier) {
     ent_ops_error error;
     memory start, want;
     size_t size = 0;
@@ -322,8 +340,10 @@ static inline bool check_program(const ent_tile_program *program, const int64_t 
         const ent_cpu_kernels *kernels = ent_cpu_kernels_get((ent_cpu_isa)isa);
         if (!kernels) continue;
         exec_plan *plan = NULL;
-        ck_assert_int_eq(exec_plan_create(&test_host, kernels, bytes, size, symbols, symbol_count, &plan), ENT_OK);
-        if (tier != ENT_TIER_NONE) ck_assert_msg(plan->tier == tier, "tier %u (%s), not %u", plan->tier, plan->path, tier);
+        ck_assert_int_eq(exec_plan_create(&test_host, kernels, bytes, size, symbols, symbol_count, &plan),
+                         ENT_OK);
+        if (tier != ENT_TIER_NONE)
+            ck_assert_msg(plan->tier == tier, "tier %u (%s), not %u", plan->tier, plan->path, tier);
         plan->work_ns = 1e9; /* threads also for little work */
         run_and_compare(plan, 1, &start, &want);
         run_and_compare(plan, 2, &start, &want);
