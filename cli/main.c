@@ -132,17 +132,15 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(commands[i].name, argv[1]) != 0) continue;
-        cli_options *options = calloc(1, sizeof *options); /* lives as long as the process */
-        if (!options) return ENTENTE_LIMIT;
-        options->command = argv[1];
-        int code = cli_parse(argc - 1, argv + 1, options);
+        static cli_options parsed; /* it and the texts it points at live as long as the process */
+        parsed.command = argv[1];
+        int code = cli_parse(argc - 1, argv + 1, &parsed);
         if (code == 0) {
-            ent_log_set_level(options->verbosity == 0   ? ENT_LOG_WARNING
-                              : options->verbosity == 1 ? ENT_LOG_INFO
-                                                        : ENT_LOG_DEBUG);
-            code = commands[i].run(options);
+            ent_log_set_level(parsed.verbosity == 0   ? ENT_LOG_WARNING
+                              : parsed.verbosity == 1 ? ENT_LOG_INFO
+                                                      : ENT_LOG_DEBUG);
+            code = commands[i].run(&parsed);
         }
-        free(options);
         if (fflush(stdout) != 0 && code == 0) code = ENTENTE_USAGE;
         return code < 0 ? 0 : code;
     }
