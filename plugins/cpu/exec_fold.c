@@ -29,7 +29,34 @@ static void fold_nest(exec_plan *plan, uint32_t at) {
     }
 }
 
+static bool is_scale_shift(const exec_step *step) {
+    return step->kind == EXEC_MAP && step->op->kind == ENT_MAP_SCALE_SHIFT && step->depth == 0;
+}
+
+/* A product and then a sum are one multiply-add, which is the only change of rounding that Tile IR allows. */
+static void fold_scale(exec_plan *plan, uint32_t at) {
+    exec_step *first = &plan->steps[at];
+    uint32_t next = only_reader(plan, first->dst, at);
+    if (first->op->f[1] != 0 || next == EXEC_NONE || !is_scale_shift(&plan->steps[next])) return;
+    exec_step *second = &plan->steps[next];
+    if (second->op->f[0] != 1 || plan->tiles[first->dst].writers != 1 ||
+        plan->tiles[second->dst].writers != 1)
+        return;
+    uint32_t source = plan->tiles[first->source[0]].source;
+    for (uint32_t i = at + 1; i < next; i++) /* the source must still be there */
+        if (plan->steps[i].dst != EXEC_NONE && plan->tiles[plan->steps[i].dst].source == source) return;
+    ent_tile_op *both = exec_allocate(&plan->arena, sizeof *both);
+    if (!both) return;
+    *both = *second->op;
+    both->f[0] = first->op->f[0];
+    second->op = both;
+    second->source[0] = first->source[0];
+    *first = (exec_step){.kind = EXEC_NOTHING, .dst = EXEC_NONE};
+}
+
 void exec_fold_steps(exec_plan *plan) {
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (is_scale_shift(&plan->steps[i])) fold_scale(plan, i);
     for (uint32_t i = 0; i < plan->step_count; i++)
         if (plan->steps[i].kind == EXEC_GEMM || plan->steps[i].kind == EXEC_WINDOW) fold_nest(plan, i);
 }

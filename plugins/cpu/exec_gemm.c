@@ -101,36 +101,55 @@ static void point_rows(const work *w, int64_t batch, const float **rows) {
         }
 }
 
-/* The same where rounds of a loop lie side by side: a row whose rounds are not all inside is put together in
- * scratch. */
+/* A row whose rounds are not all inside A is put together in scratch. */
+static const float *make_row(work *w, const float *row, int64_t start) {
+    const gemm_data *g = w->g;
+    int64_t first, end;
+    exec_interval(start, g->row_step, g->a.dims[g->row_dim].limit, g->row_trips, &first, &end);
+    if (first == end) return g->zeros;
+    float *made = (float *)(void *)w->border;
+    w->border += (size_t)g->k * sizeof(float);
+    memset(made, 0, (size_t)g->k * sizeof *made);
+    memcpy(made + first * g->row_k, row + first * g->row_k,
+           (size_t)((end - first) * g->row_k) * sizeof *made);
+    return made;
+}
+
+/* The same where rounds of a loop lie side by side. Most rows of the last axis have all rounds inside:
+ * positions [f, e). */
 static void point_side_by_side(work *w, int64_t batch, const float **rows) {
     const gemm_data *g = w->g;
     const exec_dim *dim = &g->a.dims[g->row_dim];
     const int64_t *moves = g->a_moves + batch * g->a.rank;
-    int64_t lo[3], hi[3];
-    bool any = rows_inside(w, moves, lo, hi);
-    const float *base = w->a + (any ? batch_offset(&g->a, w->a_start, moves) : 0);
-    for (int64_t r = 0; r < w->rows; r++) {
-        int64_t p[3] = {r / (w->m[1] * w->m[2]), r / w->m[2] % w->m[1], r % w->m[2]};
-        bool inside = any;
-        for (uint32_t i = 0; i < 3; i++) inside = inside && p[i] >= lo[i] && p[i] < hi[i];
-        int64_t first = 0, end = 0;
-        int64_t start = w->a_start[g->row_dim] + moves[g->row_dim] +
-                        (dim->axis == EXEC_NONE ? 0 : dim->step * p[w->first + dim->axis]);
-        if (inside) exec_interval(start, g->row_step, dim->limit, g->row_trips, &first, &end);
-        int64_t offset = p[0] * w->stride[0] + p[1] * w->stride[1] + p[2] * w->stride[2];
-        rows[r] = g->zeros;
-        if (first == 0 && end == g->row_trips) {
-            rows[r] = base + offset;
-        } else if (end > first) {
-            float *made = (float *)(void *)w->border;
-            w->border += (size_t)g->k * sizeof(float);
-            memset(made, 0, (size_t)g->k * sizeof *made);
-            memcpy(made + first * g->row_k, base + offset + first * g->row_k,
-                   (size_t)((end - first) * g->row_k) * sizeof *made);
-            rows[r] = made;
-        }
+    const int64_t start = w->a_start[g->row_dim] + moves[g->row_dim], step = w->stride[2];
+    int64_t lo[3], hi[3], f, e, slot = dim->axis == EXEC_NONE ? -1 : (int64_t)w->first + dim->axis;
+    if (!rows_inside(w, moves, lo, hi)) {
+        fill_rows(rows, w->rows, g->zeros);
+        return;
     }
+    const float *base = w->a + batch_offset(&g->a, w->a_start, moves);
+    for (int64_t i = 0; i < w->m[0]; i++)
+        for (int64_t j = 0; j < w->m[1]; j++, rows += w->m[2]) {
+            if (i < lo[0] || i >= hi[0] || j < lo[1] || j >= hi[1]) {
+                fill_rows(rows, w->m[2], g->zeros);
+                continue;
+            }
+            const float *row = base + i * w->stride[0] + j * w->stride[1];
+            int64_t at = start + (slot == 0   ? dim->step * i
+                                  : slot == 1 ? dim->step * j
+                                              : 0),
+                    along = slot == 2 ? dim->step : 0;
+            exec_interval(at, along, dim->limit - (g->row_trips - 1) * g->row_step, w->m[2], &f, &e);
+            f = f > lo[2] ? f : lo[2];
+            e = e < hi[2] ? e : hi[2];
+            for (int64_t k = 0; k < w->m[2]; k++) {
+                if (k == f && e > f)
+                    for (; k < e; k++) rows[k] = row + k * step;
+                if (k < w->m[2])
+                    rows[k] =
+                        k < lo[2] || k >= hi[2] ? g->zeros : make_row(w, row + k * step, at + along * k);
+            }
+        }
 }
 
 /* A batch of A as packed rows: where k is not contiguous, or not all inside. */
@@ -392,6 +411,29 @@ static bool k_is_inside(const work *w) {
     return from + g->a_k_least >= 0 && from + g->a_k_most + room <= g->a.dims[g->a_k].limit;
 }
 
+/* One column: each result is the product of two contiguous runs, so that vectors run along k. */
+static bool run_column(const work *w, const ent_cpu_gemm *call) {
+    const gemm_data *g = w->g;
+    bool b_is_run = g->b_form == GEMM_B_ROWS && (g->b_k == EXEC_NONE || g->b.dims[g->b_k].stride == 1);
+    bool rests = call->add.base || call->add.rows || call->clip || call->c.rows ||
+                 (call->m > 1 && call->c.stride != 1);
+    if (call->n != 1 || !b_is_run || rests || call->a_rows || g->k < 8) return false;
+    ent_cpu_gemm_dot dot = {.m = 1,
+                            .n = call->m,
+                            .k = g->k,
+                            .a = call->b,
+                            .a_stride = 0,
+                            .b = call->a,
+                            .b_stride = call->a_stride,
+                            .c = call->c.base,
+                            .c_stride = call->m,
+                            .scale = 1,
+                            .accumulate = call->bias != NULL};
+    for (int64_t r = 0; r < call->m && call->bias; r++) call->c.base[r] = call->bias[0];
+    w->run->plan->kernels->gemm_dot(&dot);
+    return true;
+}
+
 void exec_gemm(exec_run *run, const exec_step *step) {
     work w = {.g = step->data};
     const gemm_data *g = w.g;
@@ -407,7 +449,7 @@ void exec_gemm(exec_run *run, const exec_step *step) {
             ran = run_apart(&w, call, true);
         } else if (point_directly(&w, &call) || run_together(&w, &call)) {
             ran = call.batch > 0;
-            if (ran) run->plan->kernels->gemm(&call);
+            if (ran && !run_column(&w, &call)) run->plan->kernels->gemm(&call);
         } else {
             ran = run_apart(&w, call, false);
         }

@@ -32,17 +32,17 @@ static void load_rectangle(exec_run *run, const exec_step *step) {
         view->strides = access->strides;
         return;
     }
-    exec_place_scratch(run, step->dst);
+    exec_place(run, step->dst);
     if (!whole) {
         extents_of(run, tile, extents);
-        exec_fill_value(tile->rank, extents, view->base, tile->strides, tile->dtype, step->op->f[0]);
+        exec_fill_value(tile->rank, extents, view->base, view->strides, tile->dtype, step->op->f[0]);
         if (hi[0] == 0) return;
     }
     for (uint32_t a = 0; a < tile->rank; a++) extents[a] = hi[a] - lo[a];
     exec_copy(run->plan->kernels, tile->rank, extents,
               buffer + (offset + dot(tile->rank, access->strides, lo)) * access->element_bytes,
-              access->strides, view->base + dot(tile->rank, tile->strides, lo) * tile->element_bytes,
-              tile->strides, tile->element_bytes);
+              access->strides, view->base + dot(tile->rank, view->strides, lo) * tile->element_bytes,
+              view->strides, tile->element_bytes);
 }
 
 static void store_rectangle(exec_run *run, const exec_step *step) {
@@ -257,7 +257,7 @@ void exec_load(exec_run *run, const exec_step *step) {
         load_rectangle(run, step);
         return;
     }
-    exec_place_scratch(run, step->dst);
+    exec_place(run, step->dst);
     exec_element(run->plan->tiles[step->dst].dtype, step->op->f[0], fill);
     move_by_table(run, step, step->dst, step->source, fill);
 }

@@ -131,11 +131,10 @@ void exec_settle_places(exec_plan *plan) {
         if (step->kind == EXEC_LOAD) plan->tiles[step->dst].viewable = may_view(plan, step);
         if (step->kind == EXEC_STORE) settle_direct(plan, step);
     }
-    /* Loads are views or copies, accumulations are read back, and what a loop writes is written many times.
-     */
+    /* Accumulations are read back, and what a loop writes is written many times. */
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const exec_step *step = &plan->steps[i];
-        if (step->dst != EXEC_NONE && (step->depth > 0 || step->kind == EXEC_LOAD || step->accumulates))
+        if (step->dst != EXEC_NONE && (step->depth > 0 || step->accumulates))
             plan->tiles[step->dst].direct = EXEC_NONE;
     }
 }
