@@ -1,192 +1,239 @@
-/* y = x * s[c] + t[c] after a convolution or Gemm with constant weights goes into weights and bias: batch
- * normalisation, and the Mul, Div, Add and Sub by channel constants that exporters write for it. Computed in
- * double, stored in the weight's type. Changes rounding, hence not with --precision strict. */
+/* Scales and shifts by channel go into the constant weights and bias of the contraction before or behind
+ * them: batch normalisation, and the Mul, Div, Add and Sub that exporters write for it, as chains in any
+ * order. Computed in double, stored in the weights' type. What is left of constant batch normalisation
+ * becomes Mul and Add. Changes rounding, hence not with --precision strict. */
 #include <math.h>
-#include <string.h>
 
 #include "core/ops/ops.h"
-#include "core/rewrite/internal.h"
+#include "core/rewrite/affine.h"
 
-typedef struct channel_map {
-    double *scale, *shift; /* per output channel */
-    int64_t channels;
-} channel_map;
+#define MAX_CHAIN 16
+/* Weights that others read too are copied up to this size. */
+#define SHARED_WEIGHT_BYTES (1u << 20)
 
-/* The channel axis of the anchor's output, and of its weight; false when the anchor is not taken. */
-static bool anchor_axes(const ent_rewrite_context *context, const ent_node *node, uint32_t *out_axis,
-                        uint32_t *weight_axis) {
-    bool single = ent_attrs_int(node->attrs, "group", 1) == 1;
-    const ent_value *out = ent_module_value(context->module, node->outputs[0]);
-    if (out->rank == ENT_RANK_UNKNOWN || out->rank < 2) return false;
-    *out_axis = 1;
-    switch (node->op) {
-    case ENT_OP_Conv:
-        *weight_axis = 0;
-        return true;
-    case ENT_OP_ConvTranspose:
-        *weight_axis = 1;
-        return single;
-    case ENT_OP_Gemm:
-        *weight_axis = ent_attrs_int(node->attrs, "transB", 0) ? 0 : 1;
-        return ent_attrs_float(node->attrs, "alpha", 1) == 1 && ent_attrs_float(node->attrs, "beta", 1) == 1;
-    default:
-        return false;
-    }
+typedef struct chain {
+    ent_affine map;
+    uint32_t nodes[MAX_CHAIN + 1]; /* the anchor and the nodes folded */
+    uint32_t count;
+    uint32_t end; /* value where the chain ends, away from the anchor */
+} chain;
+
+/* The only reader of a value, if it is a node of `graph`. */
+static uint32_t only_reader(const ent_rewrite_context *context, uint32_t value, uint32_t graph) {
+    uint32_t at = 0, node, index;
+    if (!ent_rewrite_single_use(context, value)) return ENT_ID_NONE;
+    ent_value_next_use(context->module, value, &at, &node, &index);
+    return ent_module_node(context->module, node)->graph == graph ? node : ENT_ID_NONE;
 }
 
-static bool is_float_constant(const ent_rewrite_context *context, uint32_t value) {
-    if (value == ENT_ID_NONE) return false;
-    const ent_value *v = ent_module_value(context->module, value);
-    return v->constant && (v->dtype == ENT_DTYPE_F32 || v->dtype == ENT_DTYPE_F64 ||
-                           v->dtype == ENT_DTYPE_F16 || v->dtype == ENT_DTYPE_BF16);
+static bool may_copy_weights(const ent_rewrite_context *context, const ent_node *node) {
+    const ent_tensor *w = ent_rewrite_tensor(context, node->inputs[1]);
+    return w->size_bytes <= SHARED_WEIGHT_BYTES || ent_rewrite_single_use(context, node->inputs[1]);
 }
 
-/* The anchor that makes `value`, if it may be changed. */
-static const ent_node *find_anchor(const ent_rewrite_context *context, uint32_t value, uint32_t *out_axis,
-                                   uint32_t *weight_axis) {
-    const ent_node *node = ent_rewrite_producer(context, value);
-    if (!node || !anchor_axes(context, node, out_axis, weight_axis) ||
-        !ent_rewrite_single_use(context, value))
-        return NULL;
-    if (!is_float_constant(context, node->inputs[1])) return NULL;
-    bool has_bias = node->input_count > 2 && node->inputs[2] != ENT_ID_NONE;
-    if (has_bias && !is_float_constant(context, node->inputs[2])) return NULL;
-    const ent_value *weight = ent_module_value(context->module, node->inputs[1]);
-    int64_t channels = weight->dims[*weight_axis];
-    return !has_bias || ent_value_elements(context->module, node->inputs[2]) == channels ? node : NULL;
+static chain start_chain(const ent_rewrite_context *context, const ent_anchor *anchor, uint32_t end) {
+    chain c = {.map = ent_affine_identity(context->scratch, anchor->channels), .count = 1, .end = end};
+    c.nodes[0] = anchor->node;
+    return c;
 }
 
-/* A constant that differs along the channel axis only. */
-static bool read_channel_constant(const ent_rewrite_context *context, uint32_t value, uint32_t out_rank,
-                                  uint32_t axis, int64_t channels, double *out) {
-    if (!is_float_constant(context, value)) return false;
-    const ent_tensor *t = &ent_module_value(context->module, value)->constant->tensor;
-    int64_t elements = 1;
-    for (uint32_t i = 0; i < t->rank; i++) {
-        elements *= t->dims[i];
-        if (t->dims[i] != 1 && i + (out_rank - t->rank) != axis) return false;
-    }
-    if (t->rank > out_rank || (elements != 1 && elements != channels)) return false;
-    for (int64_t c = 0; c < channels; c++)
-        out[c] = ent_ops_load_f64(t->data, t->dtype, elements == 1 ? 0 : c);
+static bool is_finite(const ent_affine *map) {
+    for (int64_t c = 0; c < map->channels; c++)
+        if (!isfinite(map->scale[c]) || !isfinite(map->shift[c])) return false;
     return true;
 }
 
-static bool read_batch_norm(const ent_rewrite_context *context, const ent_node *node, channel_map *m) {
-    double epsilon = ent_attrs_float(node->attrs, "epsilon", 1e-5);
-    if (ent_attrs_int(node->attrs, "training_mode", 0) || node->input_count < 5) return false;
-    for (uint32_t i = 1; i < 5; i++)
-        if (!is_float_constant(context, node->inputs[i]) ||
-            ent_value_elements(context->module, node->inputs[i]) != m->channels)
-            return false;
-    for (int64_t c = 0; c < m->channels; c++) {
-        double p[4];
-        for (uint32_t i = 0; i < 4; i++) {
-            const ent_tensor *t = &ent_module_value(context->module, node->inputs[i + 1])->constant->tensor;
-            p[i] = ent_ops_load_f64(t->data, t->dtype, c);
-        }
-        m->scale[c] = p[0] / sqrt(p[3] + epsilon);
-        m->shift[c] = p[1] - p[2] * m->scale[c];
+/* ---- behind a contraction ---- */
+
+static chain walk_down(const ent_rewrite_context *context, const ent_anchor *anchor) {
+    const ent_node *node = ent_module_node(context->module, anchor->node);
+    chain c = start_chain(context, anchor, node->outputs[0]);
+    while (c.count <= MAX_CHAIN) {
+        uint32_t reader = only_reader(context, c.end, node->graph), data;
+        ent_affine next = {.channels = anchor->channels};
+        if (reader == ENT_ID_NONE) break;
+        const ent_node *user = ent_module_node(context->module, reader);
+        if (!ent_affine_read(context, user, anchor->axis, &next, &data) || data != c.end) break;
+        ent_affine_append(&c.map, &next);
+        c.end = user->outputs[0];
+        c.nodes[c.count++] = reader;
     }
-    return true;
+    return c;
 }
 
-static bool read_arithmetic(const ent_rewrite_context *context, const ent_node *node, uint32_t data_input,
-                            uint32_t rank, uint32_t axis, channel_map *m) {
-    double *k = ent_arena_alloc(context->scratch, ((size_t)m->channels + 1) * sizeof *k);
-    bool right = data_input == 0; /* x op k */
-    if (!read_channel_constant(context, node->inputs[1 - data_input], rank, axis, m->channels, k))
-        return false;
-    if (node->op == ENT_OP_Div && !right) return false;
-    for (int64_t c = 0; c < m->channels; c++) {
-        m->scale[c] = node->op == ENT_OP_Mul             ? k[c]
-                      : node->op == ENT_OP_Div           ? 1 / k[c]
-                      : node->op == ENT_OP_Sub && !right ? -1
-                                                         : 1;
-        m->shift[c] = node->op == ENT_OP_Add ? k[c] : node->op == ENT_OP_Sub ? (right ? -k[c] : k[c]) : 0;
-        if (!isfinite(m->scale[c]) || !isfinite(m->shift[c])) return false;
-    }
-    return true;
-}
-
-static uint32_t scaled_weight(ent_rewrite_context *context, const ent_node *anchor, uint32_t axis,
-                              const channel_map *m) {
-    const ent_tensor *w = &ent_module_value(context->module, anchor->inputs[1])->constant->tensor;
-    void *data = ent_arena_array(context->module->arena, w->size_bytes + 64, 1);
+static uint32_t make_vector(ent_rewrite_context *context, uint32_t graph, uint32_t dtype, uint32_t rank,
+                            const int64_t *dims, const double *items, int64_t count) {
+    uint64_t bytes = (uint64_t)count * ent_dtype_bits((ent_dtype)dtype) / 8;
+    void *data = ent_arena_array(context->module->arena, bytes, 1);
     if (!data) return ENT_ID_NONE;
-    int64_t inner = 1, elements = 1;
-    for (uint32_t i = 0; i < w->rank; i++) {
-        elements *= w->dims[i];
-        if (i > axis) inner *= w->dims[i];
-    }
-    if (w->dtype == ENT_DTYPE_F32) { /* the usual type: without a call an element */
-        const float *from = w->data;
-        float *to = data;
-        for (int64_t at = 0; at < elements; at += inner) {
-            double scale = m->scale[at / inner % m->channels];
-            for (int64_t i = at; i < at + inner; i++) to[i] = (float)(from[i] * scale);
-        }
-    } else {
-        for (int64_t i = 0; i < elements; i++)
-            ent_ops_store_f64(data, w->dtype, i,
-                              ent_ops_load_f64(w->data, w->dtype, i) * m->scale[i / inner % m->channels]);
-    }
-    return ent_module_add_constant(context->module, anchor->graph, NULL, w->dtype, w->rank, w->dims, data,
-                                   w->size_bytes, true);
+    for (int64_t i = 0; i < count; i++) ent_ops_store_f64(data, dtype, i, items[i]);
+    return ent_module_add_constant(context->module, graph, NULL, dtype, rank, dims, data, bytes, true);
 }
 
-static uint32_t scaled_bias(ent_rewrite_context *context, const ent_node *anchor, const channel_map *m) {
-    const ent_value *weight = ent_module_value(context->module, anchor->inputs[1]);
-    uint32_t dtype = weight->dtype, bits = ent_dtype_bits(dtype);
-    void *data = ent_arena_array(context->module->arena, (size_t)m->channels + 8, bits / 8);
-    if (!data) return ENT_ID_NONE;
-    bool has_bias = anchor->input_count > 2 && anchor->inputs[2] != ENT_ID_NONE;
-    const ent_tensor *bias =
-        has_bias ? &ent_module_value(context->module, anchor->inputs[2])->constant->tensor : NULL;
-    for (int64_t c = 0; c < m->channels; c++) {
-        double before = bias ? ent_ops_load_f64(bias->data, bias->dtype, c) : 0;
-        ent_ops_store_f64(data, dtype, c, before * m->scale[c] + m->shift[c]);
-    }
-    return ent_module_add_constant(context->module, anchor->graph, NULL, dtype, 1, &m->channels, data,
-                                   (uint64_t)m->channels * bits / 8, true);
+/* MatMul has no bias: what is left of the shift is one Add. */
+static ent_status add_shift(ent_rewrite_context *context, const chain *c, uint32_t dtype, uint32_t before,
+                            uint32_t *value) {
+    uint32_t graph = ent_module_node(context->module, c->nodes[0])->graph;
+    if (!ent_affine_has_shift(&c->map)) return NULL;
+    uint32_t inputs[2] = {
+        *value, make_vector(context, graph, dtype, 1, &c->map.channels, c->map.shift, c->map.channels)};
+    if (inputs[1] == ENT_ID_NONE) return ent_status_out_of_memory();
+    return ent_rewrite_add(context, ENT_OP_Add, (ent_attrs){0}, inputs, 2, before, c->nodes + 1, c->count - 1,
+                           value);
 }
 
-static ent_status fold(ent_rewrite_context *context, uint32_t id, uint32_t data_input) {
+/* The anchor anew with weights and bias (per channel of the result, or NULL). Gemm's beta is in the bias. */
+static ent_status add_anchor(ent_rewrite_context *context, uint32_t id, uint32_t x, uint32_t weights,
+                             const double *bias, int64_t channels, const chain *c, uint32_t before,
+                             uint32_t *out) {
+    ent_node node = *ent_module_node(context->module, id);
+    uint32_t inputs[3] = {x, weights, ent_rewrite_input(&node, 2)}, count = 2;
+    uint32_t dtype = ent_module_value(context->module, weights)->dtype;
+    ent_attrs attrs = node.attrs;
+    if (bias) {
+        inputs[2] = make_vector(context, node.graph, dtype, 1, &channels, bias, channels);
+        if (node.op == ENT_OP_Gemm)
+            attrs = ent_rewrite_with_attr(context->module, attrs, ent_attr_float("beta", 1));
+        if (inputs[2] == ENT_ID_NONE) return ent_status_out_of_memory();
+    }
+    if (weights == ENT_ID_NONE) return ent_status_out_of_memory();
+    if (inputs[2] != ENT_ID_NONE) count = 3;
+    return ent_rewrite_add(context, node.op, attrs, inputs, count, before, c->nodes, c->count, out);
+}
+
+static void remove_chain(ent_rewrite_context *context, const chain *c) {
+    for (uint32_t i = 0; i < c->count; i++) ent_module_remove_node(context->module, c->nodes[i]);
+    context->changed = true;
+}
+
+static double beta_of(const ent_node *node) {
+    return node->op == ENT_OP_Gemm ? ent_attrs_float(node->attrs, "beta", 1) : 1;
+}
+
+/* bias * scale + shift; NULL when there was none and none is needed. */
+static bool fold_bias(ent_rewrite_context *context, const ent_anchor *anchor, const ent_affine *map,
+                      double **out) {
+    const ent_node *node = ent_module_node(context->module, anchor->node);
+    *out = ent_arena_alloc(context->scratch, (size_t)anchor->channels * sizeof **out);
+    if (!ent_anchor_bias(context, anchor, *out)) return false;
+    for (int64_t c = 0; c < map->channels; c++) {
+        (*out)[c] = (*out)[c] * beta_of(node) * map->scale[c] + map->shift[c];
+        if (!isfinite((*out)[c])) return false;
+    }
+    if (ent_rewrite_input(node, 2) == ENT_ID_NONE && !ent_affine_has_shift(map)) *out = NULL;
+    return true;
+}
+
+static ent_status fold_behind(ent_rewrite_context *context, uint32_t id) {
+    ent_anchor anchor;
+    double *bias = NULL;
+    if (!ent_anchor_of_result(context, id, &anchor)) return NULL;
     const ent_node *node = ent_module_node(context->module, id);
-    uint32_t out_axis = 0, weight_axis = 0;
-    const ent_node *anchor = find_anchor(context, node->inputs[data_input], &out_axis, &weight_axis);
-    if (!anchor) return NULL;
-    channel_map m = {.channels = ent_module_value(context->module, anchor->inputs[1])->dims[weight_axis]};
-    uint32_t rank = ent_module_value(context->module, node->outputs[0])->rank;
-    if (rank != ent_module_value(context->module, node->inputs[data_input])->rank || m.channels < 1)
-        return NULL;
-    m.scale = ent_arena_alloc(context->scratch, (size_t)m.channels * sizeof *m.scale);
-    m.shift = ent_arena_alloc(context->scratch, (size_t)m.channels * sizeof *m.shift);
-    bool good = node->op == ENT_OP_BatchNormalization
-                    ? read_batch_norm(context, node, &m)
-                    : read_arithmetic(context, node, data_input, rank, out_axis, &m);
-    if (!good) return NULL;
-    uint32_t from[2] = {ent_module_value(context->module, node->inputs[data_input])->producer, id}, value;
-    uint32_t inputs[3] = {anchor->inputs[0], scaled_weight(context, anchor, weight_axis, &m), ENT_ID_NONE};
-    anchor = ent_module_node(context->module, from[0]);
-    inputs[2] = scaled_bias(context, anchor, &m);
-    if (inputs[1] == ENT_ID_NONE || inputs[2] == ENT_ID_NONE) return ent_status_out_of_memory();
-    ENT_TRY(ent_rewrite_add(context, anchor->op, anchor->attrs, inputs, 3, id, from, 2, &value));
-    ent_rewrite_forward(context, id, value);
+    bool matmul = node->op == ENT_OP_MatMul;
+    chain c = walk_down(context, &anchor);
+    bool scales = ent_affine_has_scale(&c.map);
+    if (c.count < (matmul && !scales ? 3u : 2u) || !is_finite(&c.map)) return NULL;
+    if (scales && !may_copy_weights(context, node)) return NULL;
+    if (!matmul && !fold_bias(context, &anchor, &c.map, &bias)) return NULL;
+    uint32_t x = node->inputs[0], last = c.nodes[c.count - 1], value;
+    uint32_t dtype = ent_module_value(context->module, node->inputs[1])->dtype;
+    ENT_TRY(add_anchor(context, id, x, ent_anchor_scale(context, &anchor, &c.map), bias, anchor.channels, &c,
+                       last, &value));
+    if (matmul) ENT_TRY(add_shift(context, &c, dtype, last, &value));
+    ent_module_replace_value(context->module, c.end, value);
+    remove_chain(context, &c);
     return NULL;
 }
 
-static ent_status visit(ent_rewrite_context *context, uint32_t id) {
+/* ---- before a contraction ---- */
+
+static bool reads_padding(const ent_node *node) {
+    const ent_attr *pads = ent_attrs_find(node->attrs, "pads");
+    if (node->op == ENT_OP_Gemm) return false;
+    if (node->op != ENT_OP_Conv) return true; /* ConvTranspose: its borders sum fewer elements */
+    if (!ent_attrs_string_is(node->attrs, "auto_pad", "NOTSET", "NOTSET"))
+        return !ent_attrs_string_is(node->attrs, "auto_pad", "NOTSET", "VALID");
+    for (uint32_t i = 0; pads && i < pads->count; i++)
+        if (pads->ints[i] != 0) return true;
+    return false;
+}
+
+static chain walk_up(const ent_rewrite_context *context, const ent_anchor *anchor, bool shifts) {
+    const ent_node *node = ent_module_node(context->module, anchor->node);
+    chain c = start_chain(context, anchor, node->inputs[0]);
+    while (c.count <= MAX_CHAIN && only_reader(context, c.end, node->graph) != ENT_ID_NONE) {
+        const ent_node *producer = ent_rewrite_producer(context, c.end);
+        ent_affine earlier = {.channels = anchor->channels};
+        uint32_t data;
+        if (!producer || producer->graph != node->graph ||
+            !ent_affine_read(context, producer, anchor->axis, &earlier, &data) ||
+            (!shifts && ent_affine_has_shift(&earlier)))
+            break;
+        ent_affine_append(&earlier, &c.map);
+        c.map = earlier;
+        c.nodes[c.count++] = ent_module_value(context->module, c.end)->producer;
+        c.end = data;
+    }
+    return c;
+}
+
+/* What the shift adds to the bias. */
+static bool carry_shift(ent_rewrite_context *context, const ent_anchor *input, const ent_anchor *result,
+                        const ent_affine *map, double **out) {
+    const ent_node *node = ent_module_node(context->module, input->node);
+    double alpha = node->op == ENT_OP_Gemm ? ent_attrs_float(node->attrs, "alpha", 1) : 1;
+    double *bias = ent_arena_alloc(context->scratch, (size_t)result->channels * sizeof *bias);
+    *out = ent_arena_alloc(context->scratch, (size_t)result->channels * sizeof **out);
+    if (!ent_anchor_bias(context, result, bias)) return false;
+    ent_anchor_carry(context, input, map, result, *out);
+    for (int64_t c = 0; c < result->channels; c++) {
+        (*out)[c] = (*out)[c] * alpha + bias[c] * beta_of(node);
+        if (!isfinite((*out)[c])) return false;
+    }
+    return true;
+}
+
+static ent_status fold_before(ent_rewrite_context *context, uint32_t id) {
+    ent_anchor input, result;
+    double *bias = NULL;
+    if (!ent_anchor_of_input(context, id, &input) || !ent_anchor_of_result(context, id, &result)) return NULL;
     const ent_node *node = ent_module_node(context->module, id);
-    if (node->op == ENT_OP_BatchNormalization) return fold(context, id, 0);
-    if (node->op != ENT_OP_Mul && node->op != ENT_OP_Add && node->op != ENT_OP_Sub && node->op != ENT_OP_Div)
-        return NULL;
-    for (uint32_t i = 0; i < 2; i++)
-        if (ent_rewrite_producer(context, node->inputs[i]) && is_float_constant(context, node->inputs[1 - i]))
-            return fold(context, id, i);
+    chain c = walk_up(context, &input, node->op != ENT_OP_MatMul && !reads_padding(node));
+    if (c.count < 2 || !is_finite(&c.map)) return NULL;
+    if (ent_affine_has_scale(&c.map) && !may_copy_weights(context, node)) return NULL;
+    if (ent_affine_has_shift(&c.map) && !carry_shift(context, &input, &result, &c.map, &bias)) return NULL;
+    uint32_t old = node->outputs[0], value;
+    ENT_TRY(add_anchor(context, id, c.end, ent_anchor_scale(context, &input, &c.map), bias, result.channels,
+                       &c, id, &value));
+    ent_module_replace_value(context->module, old, value);
+    remove_chain(context, &c);
     return NULL;
+}
+
+/* ---- batch normalisation by itself ---- */
+
+static ent_status split_batch_norm(ent_rewrite_context *context, uint32_t id) {
+    const ent_node *node = ent_module_node(context->module, id);
+    int64_t dims[ENT_MAX_RANK];
+    uint32_t x, graph = node->graph;
+    if (node->op != ENT_OP_BatchNormalization) return NULL;
+    const ent_value *value = ent_module_value(context->module, node->inputs[0]);
+    uint32_t rank = value->rank, dtype = value->dtype;
+    if (rank == ENT_RANK_UNKNOWN || rank < 2 || !ent_dim_is_const(value->dims[1])) return NULL;
+    ent_affine map = {.channels = value->dims[1]};
+    if (!ent_affine_read(context, node, 1, &map, &x)) return NULL;
+    for (uint32_t i = 0; i + 1 < rank; i++) dims[i] = i ? 1 : map.channels;
+    uint32_t inputs[2] = {x, make_vector(context, graph, dtype, rank - 1, dims, map.scale, map.channels)};
+    if (inputs[1] == ENT_ID_NONE) return ent_status_out_of_memory();
+    ENT_TRY(ent_rewrite_add(context, ENT_OP_Mul, (ent_attrs){0}, inputs, 2, id, &id, 1, &inputs[0]));
+    inputs[1] = make_vector(context, graph, dtype, rank - 1, dims, map.shift, map.channels);
+    if (inputs[1] == ENT_ID_NONE) return ent_status_out_of_memory();
+    return ent_rewrite_become(context, id, ENT_OP_Add, (ent_attrs){0}, inputs, 2);
 }
 
 ent_status ent_rewrite_fold_scales(ent_rewrite_context *context) {
-    return context->options->strict ? NULL : ent_rewrite_each_node(context, visit);
+    if (context->options->strict) return NULL;
+    ENT_TRY(ent_rewrite_each_node(context, fold_behind));
+    ENT_TRY(ent_rewrite_each_node(context, fold_before));
+    return ent_rewrite_each_node(context, split_batch_norm);
 }

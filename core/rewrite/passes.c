@@ -18,10 +18,11 @@ static const pass passes[] = {
     {"share-equal", ent_rewrite_share_equal},
     {"merge-reshapes", ent_rewrite_merge_reshapes}, /* chains of Reshape, Squeeze, Unsqueeze, Flatten */
     {"move-transposes",
-     ent_rewrite_move_transposes}, /* down through elementwise operators until they meet and cancel */
+     ent_rewrite_move_transposes},        /* down through elementwise operators until they meet and cancel */
+    {"recompose", ent_rewrite_recompose}, /* gelu, hard-swish, softmax, layer norm, attention */
     {"fold-scales",
-     ent_rewrite_fold_scales},            /* batch norm and channel constants into weights; not when strict */
-    {"recompose", ent_rewrite_recompose}, /* gelu, layer norm, hard-swish, attention */
+     ent_rewrite_fold_scales}, /* batch norm and channel constants into weights; after recompose, whose
+                                  patterns have constants of their own; not when strict */
 };
 #define PASS_COUNT (sizeof passes / sizeof passes[0])
 
@@ -59,9 +60,11 @@ ent_status ent_rewrite_pass(ent_module *module, const char *name, const ent_rewr
 }
 
 ent_status ent_rewrite_run(ent_module *module, const ent_rewrite_options *options, ent_arena *scratch) {
+    uint32_t notes = module->notes.count;
     ENT_TRY(ent_module_infer(module, scratch));
     for (int round = 0; round < MAX_ROUNDS; round++) {
         bool any = false;
+        module->notes.count = notes; /* what is declined is declined in every round: the last one tells */
         for (size_t i = 0; i < PASS_COUNT; i++) {
             bool changed = false;
             ENT_TRY(run_pass(module, &passes[i], options, scratch, &changed));

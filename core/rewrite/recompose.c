@@ -1,207 +1,98 @@
-/* What exporters write for a composite becomes the composite. Rules are data: pattern, result, and a
- * condition where the pattern cannot say it. The composite's own decomposition brings the pieces back for
- * whoever wants pieces. */
-#include <math.h>
-#include <string.h>
-
-#include "core/rewrite/pattern.h"
-
-/* Fills inputs and attributes of the result; false: the match does not mean the composite. */
-typedef bool (*rule_condition)(ent_rewrite_context *context, const ent_match *match, uint32_t *inputs,
-                               uint32_t *input_count, ent_attr *attrs, uint32_t *attr_count);
+/* What exporters write for a composite becomes the composite. Rules are data: a pattern, its result, and a
+ * function for what a pattern cannot say. The composite's own decomposition brings pieces back for whoever
+ * wants pieces; it computes the same function, though not always in the same order, so that strict precision
+ * keeps to rules that do not change the arithmetic at all. */
+#include "core/rewrite/recompose.h"
 
 typedef struct rule {
     const char *name;
     const char *pattern;
     uint32_t op;
-    rule_condition condition; /* NULL: one input x, no attributes */
+    bool exact; /* the same arithmetic */
+    ent_composite_build build;
 } rule;
 
-static bool gelu_tanh(ent_rewrite_context *context, const ent_match *match, uint32_t *inputs,
-                      uint32_t *input_count, ent_attr *attrs, uint32_t *attr_count) {
-    inputs[0] = ent_match_value(match, "x");
-    *input_count = 1;
-    attrs[(*attr_count)++] = ent_attr_string(context->module, "approximate", "tanh");
-    return true;
-}
+#define CENTRED "c=(Sub x (ReduceMean x))"
+#define INVERSE "(/ (Sqrt (+ #e (ReduceMean (* c c)))))"
+/* The variance as E[x^2] - E[x]^2, which Relu keeps from falling below 0. */
+#define SHIFTED "(Sub x m=(ReduceMean x))"
+#define SQUARES "(Sub (ReduceMean (* x x)) (* m m))"
+#define INVERSE_RELU "(/ (Sqrt (+ #e (Relu " SQUARES "))))"
+#define INVERSE_BARE "(/ (Sqrt (+ #e " SQUARES ")))"
+#define SIX "(Clip (+ x 3) 0 6)"
 
-/* x * HardSigmoid(x) is HardSwish for alpha 1/6 and beta 1/2 only. */
-static bool hard_sigmoid_is_plain(ent_rewrite_context *context, const ent_match *match, uint32_t *inputs,
-                                  uint32_t *input_count, ent_attr *attrs, uint32_t *attr_count) {
-    (void)attrs;
-    (void)attr_count;
-    const ent_node *node = ent_module_node(context->module, match->nodes[1]);
-    inputs[0] = ent_match_value(match, "x");
-    *input_count = 1;
-    return fabs(ent_attrs_float(node->attrs, "alpha", 0.2) - 1.0 / 6) < 1e-5 &&
-           ent_attrs_float(node->attrs, "beta", 0.5) == 0.5;
-}
-
-/* Both means run over the last axis and keep it; scale and bias are vectors of its size. */
-static bool means_over_last_axis(const ent_rewrite_context *context, const ent_match *match, uint32_t rank) {
-    for (uint32_t i = 0; i < match->node_count; i++) {
-        const ent_node *node = ent_module_node(context->module, match->nodes[i]);
-        int64_t axis = 0;
-        uint32_t count = 0;
-        if (node->op != ENT_OP_ReduceMean) continue;
-        if (ent_attrs_int(node->attrs, "keepdims", 1) != 1 || node->input_count < 2 ||
-            node->inputs[1] == ENT_ID_NONE)
-            return false;
-        if (!ent_value_i64s(context->module, node->inputs[1], &axis, 1, &count) || count != 1) return false;
-        if (axis != -1 && axis != (int64_t)rank - 1) return false;
-    }
-    return true;
-}
-
-static bool is_vector_of(const ent_module *module, uint32_t value, ent_dim size) {
-    const ent_value *v = ent_module_value(module, value);
-    return v->rank == 1 && v->dims[0] == size;
-}
-
-static bool layer_norm(ent_rewrite_context *context, const ent_match *match, uint32_t *inputs,
-                       uint32_t *input_count, ent_attr *attrs, uint32_t *attr_count) {
-    const ent_module *module = context->module;
-    uint32_t x = ent_match_value(match, "x"), w = ent_match_value(match, "w"),
-             b = ent_match_value(match, "b");
-    const ent_value *value = ent_module_value(module, x);
-    double epsilon;
-    if (value->rank == ENT_RANK_UNKNOWN || value->rank < 1 || value->dtype != ENT_DTYPE_F32) return false;
-    ent_dim size = value->dims[value->rank - 1];
-    if (!ent_value_scalar(module, ent_match_value(match, "e"), &epsilon) ||
-        !means_over_last_axis(context, match, value->rank))
-        return false;
-    if (!is_vector_of(module, w, size) || (b != ENT_ID_NONE && !is_vector_of(module, b, size))) return false;
-    inputs[0] = x;
-    inputs[1] = w;
-    inputs[2] = b;
-    *input_count = b == ENT_ID_NONE ? 2 : 3;
-    attrs[(*attr_count)++] = ent_attr_int("axis", -1);
-    attrs[(*attr_count)++] = ent_attr_float("epsilon", epsilon);
-    return true;
-}
-
-/* K as attention wants it, [batch, heads, keys, size]: the transpose before the first MatMul is (0, 1, 3, 2),
- * or holds one more permutation that is split off. */
-static bool untransposed_keys(ent_rewrite_context *context, const ent_match *match, uint32_t *out) {
-    uint32_t k = ent_match_value(match, "k"), id = ENT_ID_NONE;
-    for (uint32_t i = 0; i < match->node_count; i++)
-        if (ent_module_node(context->module, match->nodes[i])->op == ENT_OP_Transpose) id = match->nodes[i];
-    const ent_attr *perm =
-        id == ENT_ID_NONE ? NULL : ent_attrs_find(ent_module_node(context->module, id)->attrs, "perm");
-    if (!perm || perm->count != 4) return false;
-    int64_t rest[4] = {perm->ints[0], perm->ints[1], perm->ints[3], perm->ints[2]};
-    *out = k;
-    if (rest[0] == 0 && rest[1] == 1 && rest[2] == 2 && rest[3] == 3) return true;
-    ent_attr attr = ent_attr_ints(context->module, "perm", rest, 4);
-    return ent_rewrite_add(context, ENT_OP_Transpose, ent_attrs_make(context->module, &attr, 1), &k, 1, id,
-                           &id, 1, out) == NULL;
-}
-
-static bool softmax_over_last(const ent_rewrite_context *context, const ent_match *match) {
-    for (uint32_t i = 0; i < match->node_count; i++) {
-        const ent_node *node = ent_module_node(context->module, match->nodes[i]);
-        int64_t axis = ent_attrs_int(node->attrs, "axis", -1);
-        if (node->op == ENT_OP_Softmax && axis != -1 && axis != 3) return false;
-    }
-    return true;
-}
-
-static bool is_rank4_f32(const ent_module *module, uint32_t value) {
-    return value != ENT_ID_NONE && ent_module_value(module, value)->rank == 4 &&
-           ent_module_value(module, value)->dtype == ENT_DTYPE_F32;
-}
-
-static bool attention(ent_rewrite_context *context, const ent_match *match, uint32_t *inputs,
-                      uint32_t *input_count, ent_attr *attrs, uint32_t *attr_count) {
-    const ent_module *module = context->module;
-    uint32_t q = ent_match_value(match, "q"), v = ent_match_value(match, "v"),
-             mask = ent_match_value(match, "m");
-    double scale = 1, other;
-    uint32_t s = ent_match_value(match, "s"), d = ent_match_value(match, "d"),
-             a = ent_match_value(match, "a"), b = ent_match_value(match, "b");
-    if (!is_rank4_f32(module, q) || !is_rank4_f32(module, v) ||
-        !is_rank4_f32(module, ent_match_value(match, "k")))
-        return false;
-    if (mask != ENT_ID_NONE && !is_rank4_f32(module, mask)) return false;
-    if (s != ENT_ID_NONE && !ent_value_scalar(module, s, &scale)) return false;
-    if (d != ENT_ID_NONE && (!ent_value_scalar(module, d, &other) || other == 0)) return false;
-    if (d != ENT_ID_NONE) scale = 1 / other;
-    if (a != ENT_ID_NONE) {
-        double left, right;
-        if (!ent_value_scalar(module, a, &left) || !ent_value_scalar(module, b, &right)) return false;
-        scale = left * right;
-    }
-    if (scale <= 0 || !softmax_over_last(context, match) || !untransposed_keys(context, match, &inputs[1]))
-        return false;
-    inputs[0] = q;
-    inputs[2] = v;
-    inputs[3] = mask;
-    *input_count = mask == ENT_ID_NONE ? 3 : 4;
-    attrs[(*attr_count)++] = ent_attr_float("scale", scale);
-    return true;
-}
-
-#define ERF_DIV "(Add (Erf (Div x 1.41421356)) 1)"
-#define ERF_MUL "(Add (Erf (Mul x 0.70710678)) 1)"
-#define CUBE_MUL "(Mul (Mul (Mul x 0.044715) x) x)"
-#define CUBE_POW "(Mul (Pow x 3) 0.044715)"
-#define CUBE_RIGHT "(Mul (Mul x (Mul x x)) 0.044715)"
-#define TANH(cube) "(Add (Tanh (Mul (Add x " cube ") 0.79788456)) 1)"
-#define SIX "(Clip (Add x 3) 0 6)"
-#define NORM "(Div c=(Sub x (ReduceMean x)) (Sqrt (Add (ReduceMean (Pow c 2)) e)))"
-#define NORM_MUL "(Div c=(Sub x (ReduceMean x)) (Sqrt (Add (ReduceMean (Mul c c)) e)))"
-
+/* Larger patterns of a kind first: the first one that matches is taken. Patterns see what simplify leaves:
+ * numbers to the right, no division by numbers, no squares as powers, Max with 0 as Relu. */
 static const rule rules[] = {
-    {"gelu", "(Mul (Mul x " ERF_DIV ") 0.5)", ENT_OP_Gelu, NULL},
-    {"gelu", "(Mul (Mul x 0.5) " ERF_DIV ")", ENT_OP_Gelu, NULL},
-    {"gelu", "(Mul x (Mul " ERF_DIV " 0.5))", ENT_OP_Gelu, NULL},
-    {"gelu", "(Mul (Mul x " ERF_MUL ") 0.5)", ENT_OP_Gelu, NULL},
-    {"gelu", "(Mul (Mul x 0.5) " ERF_MUL ")", ENT_OP_Gelu, NULL},
-    {"gelu", "(Mul x (Mul " ERF_MUL " 0.5))", ENT_OP_Gelu, NULL},
-    {"gelu-tanh", "(Mul x (Mul " TANH(CUBE_MUL) " 0.5))", ENT_OP_Gelu, gelu_tanh},
-    {"gelu-tanh", "(Mul (Mul x 0.5) " TANH(CUBE_MUL) ")", ENT_OP_Gelu, gelu_tanh},
-    {"gelu-tanh", "(Mul x (Mul " TANH(CUBE_POW) " 0.5))", ENT_OP_Gelu, gelu_tanh},
-    {"gelu-tanh", "(Mul (Mul x 0.5) " TANH(CUBE_POW) ")", ENT_OP_Gelu, gelu_tanh},
-    {"gelu-tanh", "(Mul (Mul x 0.5) " TANH(CUBE_RIGHT) ")", ENT_OP_Gelu, gelu_tanh},
-    {"hard-swish", "(Div (Mul x " SIX ") 6)", ENT_OP_HardSwish, NULL},
-    {"hard-swish", "(Mul x (Div " SIX " 6))", ENT_OP_HardSwish, NULL},
-    {"hard-swish", "(Mul (Mul x " SIX ") 0.16666667)", ENT_OP_HardSwish, NULL},
-    {"hard-swish", "(Mul x (Mul " SIX " 0.16666667))", ENT_OP_HardSwish, NULL},
-    {"hard-swish", "(Mul x (HardSigmoid x))", ENT_OP_HardSwish, hard_sigmoid_is_plain},
-    {"layer-norm", "(Add (Mul " NORM " w) b)", ENT_OP_LayerNormalization, layer_norm},
-    {"layer-norm", "(Add (Mul " NORM_MUL " w) b)", ENT_OP_LayerNormalization, layer_norm},
-    {"attention", "(MatMul (Softmax (Add (Div (MatMul q (Transpose k)) d) m)) v)", ENT_OP_Attention,
-     attention},
-    {"attention", "(MatMul (Softmax (Add (Mul (MatMul q (Transpose k)) s) m)) v)", ENT_OP_Attention,
-     attention},
-    {"attention", "(MatMul (Softmax (Div (MatMul q (Transpose k)) d)) v)", ENT_OP_Attention, attention},
-    {"attention", "(MatMul (Softmax (Mul (MatMul q (Transpose k)) s)) v)", ENT_OP_Attention, attention},
-    {"attention", "(MatMul (Softmax (MatMul (Mul q a) (Mul (Transpose k) b))) v)", ENT_OP_Attention,
-     attention},
-    {"attention", "(MatMul (Softmax (MatMul (Mul q s) (Transpose k))) v)", ENT_OP_Attention, attention},
+    {"gelu", "(* x 0.5 (+ 1 (Erf (* x 0.7071067811865476))))", ENT_OP_Gelu, false, ent_composite_of_x},
+    {"gelu-spread", "(* x (+ 0.5 (* 0.5 (Erf (* x 0.7071067811865476)))))", ENT_OP_Gelu, false,
+     ent_composite_of_x},
+    {"gelu-tanh", "(* x 0.5 (+ 1 (Tanh (* 0.7978845608028654 (+ x (* 0.044715 x x x))))))", ENT_OP_Gelu,
+     false, ent_composite_gelu_tanh},
+    {"gelu-tanh-factored", "(* x 0.5 (+ 1 (Tanh (* x 0.7978845608028654 (+ 1 (* 0.044715 x x))))))",
+     ENT_OP_Gelu, false, ent_composite_gelu_tanh},
+    {"hard-swish", "(* x 0.16666666666666667 " SIX ")", ENT_OP_HardSwish, false, ent_composite_of_x},
+    {"hard-swish-gate", "(* x g=(HardSigmoid x))", ENT_OP_HardSwish, true, ent_composite_hard_swish_gate},
+    {"hard-sigmoid", "(* 0.16666666666666667 " SIX ")", ENT_OP_HardSigmoid, false,
+     ent_composite_hard_sigmoid},
+    {"softmax", "(* e=(Exp (Sub x (ReduceMax x))) (/ (ReduceSum e)))", ENT_OP_Softmax, true,
+     ent_composite_softmax},
+    {"layer-norm", "(+ b (* w " CENTRED " " INVERSE "))", ENT_OP_LayerNormalization, false,
+     ent_composite_layer_norm},
+    {"layer-norm-scale", "(* w " CENTRED " " INVERSE ")", ENT_OP_LayerNormalization, false,
+     ent_composite_layer_norm},
+    {"layer-norm-plain", "(* " CENTRED " " INVERSE ")", ENT_OP_LayerNormalization, false,
+     ent_composite_layer_norm},
+    {"layer-norm-squares", "(+ b (* w " SHIFTED " " INVERSE_RELU "))", ENT_OP_LayerNormalization, false,
+     ent_composite_layer_norm},
+    {"layer-norm-squares-bare", "(+ b (* w " SHIFTED " " INVERSE_BARE "))", ENT_OP_LayerNormalization, false,
+     ent_composite_layer_norm},
+    {"layer-norm-squares-scale", "(* w " SHIFTED " " INVERSE_RELU ")", ENT_OP_LayerNormalization, false,
+     ent_composite_layer_norm},
+    {"layer-norm-squares-plain", "(* " SHIFTED " " INVERSE_RELU ")", ENT_OP_LayerNormalization, false,
+     ent_composite_layer_norm},
+    {"attention-mask", "(MatMul p=(Softmax a=(+ m (* ?scale s=(MatMul q k)))) v)", ENT_OP_Attention, false,
+     ent_composite_attention},
+    {"attention", "(MatMul p=(Softmax (* ?scale s=(MatMul q k))) v)", ENT_OP_Attention, false,
+     ent_composite_attention},
 };
+#define RULE_COUNT (sizeof rules / sizeof rules[0])
 
-static ent_status apply(ent_rewrite_context *context, const rule *r, uint32_t id, bool *out_done) {
+static ent_status apply(ent_rewrite_context *context, const rule *r, const ent_pattern *pattern, uint32_t id,
+                        bool *out_done) {
     ent_match match;
-    uint32_t inputs[8] = {ENT_ID_NONE}, input_count = 1, attr_count = 0, value;
-    ent_attr attrs[4];
-    if (!ent_pattern_match(context, r->pattern, id, &match)) return NULL;
-    inputs[0] = ent_match_value(&match, "x");
-    if (r->condition && !r->condition(context, &match, inputs, &input_count, attrs, &attr_count)) return NULL;
-    ENT_TRY(ent_rewrite_add(context, r->op, ent_attrs_make(context->module, attrs, attr_count), inputs,
-                            input_count, id, match.nodes, match.node_count, &value));
+    ent_composite made = {0};
+    uint32_t value;
+    if (!ent_pattern_match(context, pattern, id, &match) || !r->build(context, &match, &made)) return NULL;
+    ENT_TRY(ent_rewrite_add(context, r->op, ent_attrs_make(context->module, made.attrs, made.attr_count),
+                            made.inputs, made.input_count, id, match.nodes, match.node_count, &value));
+    for (uint32_t i = 1; i < match.node_count; i++) ent_module_remove_node(context->module, match.nodes[i]);
     ent_rewrite_forward(context, id, value);
     *out_done = true;
     return NULL;
 }
 
-static ent_status visit(ent_rewrite_context *context, uint32_t id) {
-    bool done = false;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !done; i++)
-        ENT_TRY(apply(context, &rules[i], id, &done));
+/* From the end, so that the largest pattern meets its nodes first. */
+static ent_status recompose_graph(ent_rewrite_context *context, uint32_t graph,
+                                  const ent_pattern *const *patterns) {
+    ENT_ARRAY(uint32_t) order = {0};
+    uint32_t at = 0, id;
+    while (ent_graph_next(context->module, graph, &at, &id)) ent_array_push(context->scratch, &order, id);
+    for (uint32_t i = order.count; i-- > 0;) {
+        bool done = false;
+        if (ent_module_node(context->module, order.items[i])->dead) continue;
+        for (size_t k = 0; k < RULE_COUNT && !done; k++)
+            if (patterns[k]) ENT_TRY(apply(context, &rules[k], patterns[k], order.items[i], &done));
+    }
     return NULL;
 }
 
 ent_status ent_rewrite_recompose(ent_rewrite_context *context) {
-    return ent_rewrite_each_node(context, visit);
+    const ent_pattern *patterns[RULE_COUNT] = {0};
+    uint32_t graphs = context->module->graphs.count;
+    for (size_t i = 0; i < RULE_COUNT; i++)
+        if (rules[i].exact || !context->options->strict)
+            patterns[i] = ent_pattern_parse(context->scratch, rules[i].pattern);
+    for (uint32_t g = 0; g < graphs; g++) ENT_TRY(recompose_graph(context, g, patterns));
+    return NULL;
 }
