@@ -6,6 +6,9 @@
 
 #define MAX_TILE_ELEMENTS (1 << 20) /* of one tile; beyond it a reduction must loop */
 #define LOOP_ELEMENTS 8192          /* reduced extents above this are worth a loop */
+#define MIN_LOOP_COLUMNS 64         /* columns beside a reduced axis: a few cache lines */
+#define MAX_LOOP_COLUMNS 256
+#define LOOP_ROWS 8 /* shorter blocks cost more in steps than wide rows save */
 
 /* The value whose layout sets the order of the domain: the one with most dims, inputs before outputs. */
 static uint32_t reference_of(fusion_group *group) {
@@ -104,6 +107,34 @@ static int64_t tile_budget(const fusion_space *space) {
     return (int64_t)budget;
 }
 
+/* Whole rows where they are short, since those lie in one piece; a share of them for each unit otherwise. */
+static int64_t loop_columns(const fusion_space *space, int64_t size) {
+    int64_t units = space->group->context->capability->units,
+            columns = fusion_ceil(size, units > 0 ? units : 1);
+    if (columns > MAX_LOOP_COLUMNS) columns = MAX_LOOP_COLUMNS;
+    if (columns < MIN_LOOP_COLUMNS) columns = MIN_LOOP_COLUMNS;
+    return columns < size ? columns : size;
+}
+
+/* A whole reduction that leaves too few columns for a cache line, or is too long, goes in blocks of its
+ * outermost axis. */
+static void choose_loop(const fusion_space *space, int64_t budget, int64_t *used, cut *out) {
+    uint32_t axis = FUSION_NONE, last = space->axis_count - 1;
+    for (uint32_t a = space->axis_count; a-- > 0;)
+        if (space->axes[a].role) axis = a;
+    if (axis == FUSION_NONE) return;
+    bool rows = space->axes[last].role;
+    int64_t columns = rows ? 1 : loop_columns(space, space->axes[last].size);
+    if (*used * columns <= (rows ? LOOP_ELEMENTS : budget)) return;
+    int64_t inner = *used / space->axes[axis].size,
+            room = (rows ? 4096 : budget / columns) / (inner < 1 ? 1 : inner);
+    int64_t block = divisor_below(space->axes[axis].size, room < 1 ? 1 : room);
+    if (*used <= LOOP_ELEMENTS && block * inner < LOOP_ROWS) return;
+    out->loop_axis = axis;
+    out->tile[axis] = block;
+    *used = inner * block;
+}
+
 /* Tile extents: reduced axes whole, then the innermost axis of every port to a useful width, then outwards.
  */
 static bool choose_cut(const fusion_space *space, uint32_t loop_item, cut *out) {
@@ -115,16 +146,7 @@ static bool choose_cut(const fusion_space *space, uint32_t loop_item, cut *out) 
         used *= out->tile[a];
         if (used > (1ll << 40)) return false;
     }
-    if (used > LOOP_ELEMENTS && loop_item != ENT_ID_NONE) {
-        for (uint32_t a = 0; a < space->axis_count && out->loop_axis == FUSION_NONE; a++)
-            if (space->axes[a].role) out->loop_axis = a;
-        int64_t inner = used / space->axes[out->loop_axis].size;
-        bool rows = out->loop_axis + 1 == space->axis_count;
-        int64_t block = divisor_below(space->axes[out->loop_axis].size,
-                                      (rows ? 4096 : 256) / (inner < 1 ? 1 : inner) + 1);
-        out->tile[out->loop_axis] = block;
-        used = inner * block;
-    }
+    if (loop_item != ENT_ID_NONE) choose_loop(space, budget, &used, out);
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t a = space->axis_count; a-- > 0;) {
             if (space->axes[a].role || (pass == 0 && !needs_broad(space, a))) continue;

@@ -4,7 +4,7 @@
 typedef struct reduce_data {
     uint32_t kind, dtype; /* ent_reduce_kind */
     float (*row)(const float *x, int64_t n);
-    void (*column)(const float *x, float *accumulator, int64_t n);
+    void (*columns)(const float *x, int64_t stride, int64_t rows, float *accumulator, int64_t n);
 } reduce_data;
 
 bool exec_bind_reduce(exec_plan *plan, exec_step *step) {
@@ -16,7 +16,7 @@ bool exec_bind_reduce(exec_plan *plan, exec_step *step) {
     data->dtype = plan->tiles[step->dst].dtype;
     if (data->dtype != ENT_DTYPE_F32 || data->kind == ENT_REDUCE_PROD) return false;
     data->row = plan->kernels->reduce[kinds[data->kind]];
-    data->column = plan->kernels->reduce_column[kinds[data->kind]];
+    data->columns = plan->kernels->reduce_columns[kinds[data->kind]];
     return true;
 }
 
@@ -103,12 +103,17 @@ static void reduce_rows(const reduce_data *d, const walk *w, const float *from, 
 /* The innermost kept axis is a run on both sides. */
 static void reduce_columns(const reduce_data *d, const walk *w, const float *from, float *to) {
     int64_t kept[EXEC_RANK] = {0}, source = 0, target = 0;
-    int64_t n = w->kept_extent[w->kept - 1];
+    int64_t n = w->kept_extent[w->kept - 1], rows = 1, stride = 0;
+    if (w->reduced > 0) {
+        rows = w->reduced_extent[w->reduced - 1];
+        stride = w->reduced_from[w->reduced - 1];
+    }
     do {
         int64_t position[EXEC_RANK] = {0}, inner = source;
         memcpy(to + target, from + inner, (size_t)n * sizeof *to);
-        while (next(w->reduced, w->reduced_extent, w->reduced_from, position, &inner))
-            d->column(from + inner, to + target, n);
+        d->columns(from + inner + stride, stride, rows - 1, to + target, n);
+        while (w->reduced > 1 && next(w->reduced - 1, w->reduced_extent, w->reduced_from, position, &inner))
+            d->columns(from + inner, stride, rows, to + target, n);
     } while (next_kept(w, w->kept - 1, kept, &source, &target));
 }
 

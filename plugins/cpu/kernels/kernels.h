@@ -210,8 +210,9 @@ typedef struct ent_cpu_kernels {
 
     /* Reductions of one contiguous run of n >= 1. */
     float (*reduce[ENT_CPU_REDUCE_COUNT])(const float *x, int64_t n);
-    /* accumulator[c] = accumulator[c] op x[c], c < n. */
-    void (*reduce_column[ENT_CPU_REDUCE_COUNT])(const float *x, float *accumulator, int64_t n);
+    /* accumulator[c] = accumulator[c] op x[r * stride + c] for r < rows, c < n. */
+    void (*reduce_columns[ENT_CPU_REDUCE_COUNT])(const float *x, int64_t stride, int64_t rows,
+                                                 float *accumulator, int64_t n);
     /* y = exp(scale * x - max) / sum; returns nothing; in place allowed. A row of -infinity gives NaN. */
     void (*softmax_row)(const float *x, float *y, int64_t n, float scale);
     /* y = exp(x - max), returns the sum: a step of the online softmax. In place allowed. */

@@ -50,20 +50,55 @@ ENT_INLINE float min_of_lanes(vf x) {
             acc[1] = step(acc[1], vf_load(last));                                                            \
         }                                                                                                    \
         return finish(merge(merge(acc[0], acc[1]), merge(acc[2], acc[3])));                                  \
-    }                                                                                                        \
-    static void name##_column(const float *x, float *y, int64_t n) {                                         \
-        int64_t i = 0;                                                                                       \
-        for (; i + VF_LANES <= n; i += VF_LANES) vf_store(y + i, step(vf_load(y + i), vf_load(x + i)));      \
-        if (i == n) return;                                                                                  \
-        vt t = vt_first(n - i);                                                                              \
-        vf_store_first(y + i, t, step(vf_load_first(y + i, t), vf_load_first(x + i, t)));                    \
     }
+
+#define BLOCK_ROWS 8
+
+/* Columns of several rows: the accumulator is read and written once for BLOCK_ROWS of them, and memory is
+ * read in its order. `first` takes the first row of a block into a partial result. */
+#define REDUCE_COLUMNS(name, first, step, merge)                                                             \
+    ENT_INLINE vf name##_block(const float *x, int64_t stride, const int rows, bool ragged, vt t) {          \
+        vf part = first(ragged ? vf_load_first(x, t) : vf_load(x));                                          \
+        ENT_UNROLL                                                                                           \
+        for (int r = 1; r < rows; r++)                                                                       \
+            part = step(part, ragged ? vf_load_first(x + r * stride, t) : vf_load(x + r * stride));          \
+        return part;                                                                                         \
+    }                                                                                                        \
+    ENT_INLINE void name##_band(const float *x, int64_t stride, const int rows, float *y, int64_t n) {       \
+        int64_t i = 0;                                                                                       \
+        vt t = vt_first(VF_LANES);                                                                           \
+        for (; i + VF_LANES <= n; i += VF_LANES)                                                             \
+            vf_store(y + i, merge(vf_load(y + i), name##_block(x + i, stride, rows, false, t)));             \
+        if (i == n) return;                                                                                  \
+        t = vt_first(n - i);                                                                                 \
+        vf last = merge(vf_load_first(y + i, t), name##_block(x + i, stride, rows, true, t));                \
+        vf_store_first(y + i, t, last);                                                                      \
+    }                                                                                                        \
+    static void name##_columns(const float *x, int64_t stride, int64_t rows, float *y, int64_t n) {          \
+        int64_t r = 0;                                                                                       \
+        for (; r + BLOCK_ROWS <= rows; r += BLOCK_ROWS)                                                      \
+            name##_band(x + r * stride, stride, BLOCK_ROWS, y, n);                                           \
+        for (; r < rows; r++) name##_band(x + r * stride, stride, 1, y, n);                                  \
+    }
+
+ENT_INLINE vf itself(vf x) {
+    return x;
+}
+ENT_INLINE vf square(vf x) {
+    return vf_mul(x, x);
+}
 
 REDUCE(sum, 0.0f, 0.0f, sum_step, vf_add, vf_sum)
 REDUCE(largest, -INFINITY, -INFINITY, max_step, max_step, max_of_lanes)
 REDUCE(smallest, INFINITY, INFINITY, min_step, min_step, min_of_lanes)
 REDUCE(sum_squares, 0.0f, 0.0f, square_step, vf_add, vf_sum)
 REDUCE(sum_absolute, 0.0f, 0.0f, absolute_step, vf_add, vf_sum)
+
+REDUCE_COLUMNS(sum, itself, sum_step, vf_add)
+REDUCE_COLUMNS(largest, itself, max_step, max_step)
+REDUCE_COLUMNS(smallest, itself, min_step, min_step)
+REDUCE_COLUMNS(sum_squares, square, square_step, vf_add)
+REDUCE_COLUMNS(sum_absolute, vf_abs, absolute_step, vf_add)
 
 /* exp(scale x - max); the caller chooses max so that no argument is above 0 (up to rounding). */
 ENT_INLINE float exp_sum_scaled(const float *x, float *y, int64_t n, float scale, float max) {
@@ -134,9 +169,9 @@ void ENT_ISA(ent_cpu_reduce_bind)(ent_cpu_kernels *table) {
     table->reduce[ENT_CPU_REDUCE_MIN] = smallest;
     table->reduce[ENT_CPU_REDUCE_SUM_SQUARES] = sum_squares;
     table->reduce[ENT_CPU_REDUCE_SUM_ABS] = sum_absolute;
-    table->reduce_column[ENT_CPU_REDUCE_SUM] = sum_column;
-    table->reduce_column[ENT_CPU_REDUCE_MAX] = largest_column;
-    table->reduce_column[ENT_CPU_REDUCE_MIN] = smallest_column;
-    table->reduce_column[ENT_CPU_REDUCE_SUM_SQUARES] = sum_squares_column;
-    table->reduce_column[ENT_CPU_REDUCE_SUM_ABS] = sum_absolute_column;
+    table->reduce_columns[ENT_CPU_REDUCE_SUM] = sum_columns;
+    table->reduce_columns[ENT_CPU_REDUCE_MAX] = largest_columns;
+    table->reduce_columns[ENT_CPU_REDUCE_MIN] = smallest_columns;
+    table->reduce_columns[ENT_CPU_REDUCE_SUM_SQUARES] = sum_squares_columns;
+    table->reduce_columns[ENT_CPU_REDUCE_SUM_ABS] = sum_absolute_columns;
 }
