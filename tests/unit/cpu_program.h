@@ -214,7 +214,16 @@ static inline int64_t buffer_bytes(const ent_tile_buffer *buffer, const int64_t 
     return ent_layout_bytes(&buffer->layout, (ent_dtype)buffer->dtype, dims);
 }
 
-static inline double random_element(uint32_t dtype) {
+/* One in so many elements of float inputs is a special value; 0: none is. */
+static int64_t special_every;
+
+static inline double random_element(uint32_t dtype, uint32_t role) {
+    static const double specials[] = {NAN, INFINITY, -INFINITY, -0.0, 1e-40, -1e-40};
+    /* What a special constant does at the border is open: the interpreter multiplies it by the zero outside,
+     * the executor leaves such taps out. */
+    if (dtype <= ENT_DTYPE_F64 && role == ENT_ROLE_INPUT && special_every > 0 &&
+        random_in(1, special_every) == 1)
+        return specials[random_in(0, sizeof specials / sizeof specials[0] - 1)];
     if (dtype == ENT_DTYPE_BOOL) return (double)random_in(0, 1);
     if (dtype > ENT_DTYPE_F64) return (double)random_in(dtype == ENT_DTYPE_U8 ? 0 : -9, 9);
     return (double)random_in(-1000, 1000) / 500;
@@ -237,7 +246,7 @@ static inline void fill_memory(const ent_tile_program *p, const int64_t *sizes, 
         }
         while (more) {
             int64_t offset = ent_layout_offset(&buffer->layout, dims, at);
-            double x = random_element(buffer->dtype);
+            double x = random_element(buffer->dtype, buffer->role);
             if (buffer->dtype > ENT_DTYPE_F64)
                 ent_ops_store_i64(m->data[b], buffer->dtype, offset, (int64_t)x);
             else

@@ -5,13 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-ENT_INLINE vf min_of(vf a, vf b) {
-    return vf_select(vf_is_nan(a), a, vf_min(a, b));
-}
-ENT_INLINE vf max_of(vf a, vf b) {
-    return vf_select(vf_is_nan(a), a, vf_max(a, b));
-}
-
 /* The step is a constant in each of the calls below, so that each case has a loop of its own. */
 #define BINARY(name, f)                                                                                      \
     ENT_INLINE void name##_loop(const float *a, const int a_step, const float *b, const int b_step,          \
@@ -41,8 +34,8 @@ BINARY(add, vf_add)
 BINARY(subtract, vf_sub)
 BINARY(multiply, vf_mul)
 BINARY(divide, vf_div)
-BINARY(minimum, min_of)
-BINARY(maximum, max_of)
+BINARY(minimum, vf_min_nan)
+BINARY(maximum, vf_max_nan)
 
 static void power(const void *a, int64_t a_step, const void *b, int64_t b_step, void *y, int64_t n) {
     const float *x = a, *e = b;

@@ -68,7 +68,7 @@ typedef struct ent_cpu_gemm_dot {
 
 typedef enum ent_cpu_window_op {
     ENT_CPU_WINDOW_DEPTHWISE, /* sum of input * weight, + bias */
-    ENT_CPU_WINDOW_MAX,       /* NaN is passed over */
+    ENT_CPU_WINDOW_MAX,       /* NaN if any is NaN */
     ENT_CPU_WINDOW_SUM,       /* sum * scale: average pooling */
 } ent_cpu_window_op;
 

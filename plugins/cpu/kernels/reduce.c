@@ -14,13 +14,6 @@ ENT_INLINE vf square_step(vf acc, vf x) {
 ENT_INLINE vf absolute_step(vf acc, vf x) {
     return vf_add(acc, vf_abs(x));
 }
-/* NaN in acc stays; NaN in x is what the instruction returns for its second operand. */
-ENT_INLINE vf max_step(vf acc, vf x) {
-    return vf_select(vf_is_nan(acc), acc, vf_max(acc, x));
-}
-ENT_INLINE vf min_step(vf acc, vf x) {
-    return vf_select(vf_is_nan(acc), acc, vf_min(acc, x));
-}
 ENT_INLINE float any_nan(vf x, float value) {
     return vm_any(vf_is_nan(x)) ? NAN : value;
 }
@@ -89,8 +82,8 @@ ENT_INLINE vf square(vf x) {
 }
 
 REDUCE(sum, 0.0f, 0.0f, sum_step, vf_add, vf_sum)
-REDUCE(largest, -INFINITY, -INFINITY, max_step, max_step, max_of_lanes)
-REDUCE(smallest, INFINITY, INFINITY, min_step, min_step, min_of_lanes)
+REDUCE(largest, -INFINITY, -INFINITY, vf_max_nan, vf_max_nan, max_of_lanes)
+REDUCE(smallest, INFINITY, INFINITY, vf_min_nan, vf_min_nan, min_of_lanes)
 REDUCE(sum_squares, 0.0f, 0.0f, square_step, vf_add, vf_sum)
 REDUCE(sum_absolute, 0.0f, 0.0f, absolute_step, vf_add, vf_sum)
 

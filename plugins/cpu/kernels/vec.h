@@ -4,6 +4,7 @@
  * Types: vf = vector of VF_LANES floats, vi = as many int32, vm = a comparison result, vt = "the first n
  * lanes". Masked loads give 0 in the lanes left out and never touch their memory; masked stores leave it
  * alone. vf_max(a, b) and vf_min(a, b) return b where either is NaN (the rule of the x86 instructions).
+ * vf_nan_of(y, x) is y, but NaN where x is NaN.
  * vf_fma rounds once on levels 1 and 2 and twice on level 0. */
 #ifndef ENT_CPU_KERNELS_VEC_H
 #define ENT_CPU_KERNELS_VEC_H
@@ -51,6 +52,16 @@ ENT_INLINE vf vf_neg(vf x) {
 ENT_INLINE vf vf_copysign(vf magnitude, vf sign) {
     vf bit = vf_from_bits(vi_set1((int32_t)0x80000000u));
     return vf_or(vf_andnot(bit, magnitude), vf_and(bit, sign));
+}
+
+/* The greater and the smaller, NaN where either is NaN. The instruction keeps the NaN of acc; only that of x
+ * takes more, and off the chain of accs. */
+ENT_INLINE vf vf_max_nan(vf acc, vf x) {
+    return vf_nan_of(vf_max(x, acc), x);
+}
+
+ENT_INLINE vf vf_min_nan(vf acc, vf x) {
+    return vf_nan_of(vf_min(x, acc), x);
 }
 
 /* Clamp that lets NaN through. */

@@ -87,6 +87,9 @@ ENT_INLINE vm vf_eq(vf a, vf b) {
 ENT_INLINE vm vf_is_nan(vf a) {
     return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
 }
+ENT_INLINE vf vf_nan_of(vf y, vf x) {
+    return _mm256_or_ps(y, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
 ENT_INLINE vf vf_select(vm m, vf yes, vf no) {
     return _mm256_blendv_ps(no, yes, m);
 }

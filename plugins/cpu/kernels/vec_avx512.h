@@ -101,6 +101,9 @@ ENT_INLINE vm vf_eq(vf a, vf b) {
 ENT_INLINE vm vf_is_nan(vf a) {
     return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
 }
+ENT_INLINE vf vf_nan_of(vf y, vf x) {
+    return _mm512_mask_mov_ps(y, vf_is_nan(x), x);
+}
 ENT_INLINE vf vf_select(vm m, vf yes, vf no) {
     return _mm512_mask_blend_ps(m, no, yes);
 }

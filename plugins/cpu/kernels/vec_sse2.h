@@ -88,6 +88,9 @@ ENT_INLINE vm vf_eq(vf a, vf b) {
 ENT_INLINE vm vf_is_nan(vf a) {
     return _mm_cmpunord_ps(a, a);
 }
+ENT_INLINE vf vf_nan_of(vf y, vf x) {
+    return _mm_or_ps(y, _mm_cmpunord_ps(x, x));
+}
 ENT_INLINE vf vf_select(vm m, vf yes, vf no) {
     return _mm_or_ps(_mm_and_ps(m, yes), _mm_andnot_ps(m, no));
 }

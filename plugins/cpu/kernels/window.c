@@ -45,7 +45,7 @@ ENT_INLINE void block(const ent_cpu_window *w, int64_t pixel, int64_t channel, i
                 if (op == ENT_CPU_WINDOW_DEPTHWISE)
                     acc[p][v] = vf_fma(value, weight, acc[p][v]);
                 else if (op == ENT_CPU_WINDOW_MAX)
-                    acc[p][v] = vf_max(value, acc[p][v]);
+                    acc[p][v] = vf_max_nan(acc[p][v], value);
                 else
                     acc[p][v] = vf_add(acc[p][v], value);
             }
