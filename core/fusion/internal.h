@@ -238,6 +238,7 @@ typedef struct fusion_reduce_form {
     bool mean;
 } fusion_reduce_form;
 const fusion_reduce_form *fusion_reduce_form_of(uint32_t op); /* NULL: not a plain reduction */
+uint32_t fusion_sum_dtype(uint32_t dtype); /* what sums of it run in: f32 for f16 and bf16 */
 uint32_t fusion_emit_reduce_part(fusion_body *body, const fusion_item *item);
 void fusion_emit_reduce_finish(fusion_body *body, const fusion_item *item, uint32_t tile);
 /* True when the operator has an elementwise form for its dtypes; false sets context->reason. */

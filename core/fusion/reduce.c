@@ -50,6 +50,32 @@ const fusion_reduce_form *fusion_reduce_form_of(uint32_t op) {
     return NULL;
 }
 
+uint32_t fusion_sum_dtype(uint32_t dtype) {
+    return dtype == ENT_DTYPE_F16 || dtype == ENT_DTYPE_BF16 ? ENT_DTYPE_F32 : dtype;
+}
+
+/* What several passes read: the tile itself, or its f32 copy where the dtype has too little range and
+ * precision for sums and squares. out_owned: the pass may write to it. */
+static uint32_t read_wide(fusion_body *body, const fusion_value *v, uint32_t *out_dtype, bool *out_owned) {
+    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
+             src = fusion_body_read(body, v->value);
+    *out_dtype = fusion_sum_dtype(dtype);
+    *out_owned = *out_dtype != dtype || body->owned[v - body->group->values];
+    if (*out_dtype == dtype) return src;
+    uint32_t wide = fusion_body_tile(body, *out_dtype, v->mask);
+    ent_tile_builder_map1(&body->builder, ENT_MAP_COPY, wide, src, 0, 0);
+    return wide;
+}
+
+/* The result in the dtype of the item's output. */
+static uint32_t narrowed(fusion_body *body, const fusion_item *item, uint32_t tile, uint16_t dims) {
+    uint32_t dtype = fusion_value_of(body->group->context, item->outputs[0])->dtype;
+    if (fusion_sum_dtype(dtype) == dtype) return tile;
+    uint32_t narrow = fusion_body_tile(body, dtype, dims);
+    ent_tile_builder_map1(&body->builder, ENT_MAP_COPY, narrow, tile, 0, 0);
+    return narrow;
+}
+
 void fusion_emit_reduce_finish(fusion_body *body, const fusion_item *item, uint32_t tile) {
     const fusion_reduce_form *form = fusion_reduce_form_of(item->op);
     ent_tile_builder *b = &body->builder;
@@ -57,17 +83,18 @@ void fusion_emit_reduce_finish(fusion_body *body, const fusion_item *item, uint3
         ent_tile_builder_map1(b, ENT_MAP_SCALE_SHIFT, tile, tile,
                               1 / reduced_count(body, reduced_dims(body, item)), -0.0);
     if (form->after) ent_tile_builder_map1(b, (ent_tile_map)form->after, tile, tile, 0, 0);
-    fusion_body_set(body, item->outputs[0], tile);
+    uint16_t kept = fusion_group_find(body->group, item->outputs[0])->mask;
+    fusion_body_set(body, item->outputs[0], narrowed(body, item, tile, kept));
 }
 
 uint32_t fusion_emit_reduce_part(fusion_body *body, const fusion_item *item) {
     const fusion_reduce_form *form = fusion_reduce_form_of(item->op);
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
-    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
-             src = fusion_body_read(body, v->value);
+    bool owned = false;
+    uint32_t dtype = 0, src = read_wide(body, v, &dtype, &owned);
     uint16_t dims = reduced_dims(body, item);
     if (form->before) {
-        uint32_t mapped = body->owned[v - body->group->values] ? src : fusion_body_tile(body, dtype, v->mask);
+        uint32_t mapped = owned ? src : fusion_body_tile(body, dtype, v->mask);
         ent_tile_builder_map1(&body->builder, (ent_tile_map)form->before, mapped, src, 0, 0);
         src = mapped;
     }
@@ -79,13 +106,13 @@ uint32_t fusion_emit_reduce_part(fusion_body *body, const fusion_item *item) {
 /* Softmax as every numerically safe implementation writes it: exp(x - max) / sum. */
 static void emit_softmax(fusion_body *body, const fusion_item *item) {
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
-    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
-             src = fusion_body_read(body, v->value);
+    bool owned = false;
+    uint32_t dtype = 0, src = read_wide(body, v, &dtype, &owned);
     uint16_t dims = reduced_dims(body, item), rest = (uint16_t)(v->mask & ~dims);
     ent_tile_builder *b = &body->builder;
     uint32_t max = fusion_body_tile(body, dtype, rest), sum = fusion_body_tile(body, dtype, rest);
     bool log = item->op == ENT_OP_LogSoftmax;
-    uint32_t shifted = body->owned[v - body->group->values] ? src : fusion_body_tile(body, dtype, v->mask);
+    uint32_t shifted = owned ? src : fusion_body_tile(body, dtype, v->mask);
     emit_over(body, ENT_REDUCE_MAX, max, src, dims);
     ent_tile_builder_map2(b, ENT_MAP_SUB, shifted, src, max);
     uint32_t power = log ? fusion_body_tile(body, dtype, v->mask) : shifted;
@@ -93,36 +120,36 @@ static void emit_softmax(fusion_body *body, const fusion_item *item) {
     emit_over(body, ENT_REDUCE_SUM, sum, power, dims);
     if (log) ent_tile_builder_map1(b, ENT_MAP_LOG, sum, sum, 0, 0);
     ent_tile_builder_map2(b, log ? ENT_MAP_SUB : ENT_MAP_DIV, shifted, shifted, sum);
-    fusion_body_set(body, item->outputs[0], shifted);
+    fusion_body_set(body, item->outputs[0], narrowed(body, item, shifted, v->mask));
 }
 
 static void emit_log_sum_exp(fusion_body *body, const fusion_item *item) {
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
-    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
-             src = fusion_body_read(body, v->value);
+    bool owned = false;
+    uint32_t dtype = 0, src = read_wide(body, v, &dtype, &owned);
     uint16_t dims = reduced_dims(body, item), rest = (uint16_t)(v->mask & ~dims);
     ent_tile_builder *b = &body->builder;
     uint32_t max = fusion_body_tile(body, dtype, rest), sum = fusion_body_tile(body, dtype, rest);
-    uint32_t shifted = fusion_body_tile(body, dtype, v->mask);
+    uint32_t shifted = owned ? src : fusion_body_tile(body, dtype, v->mask);
     emit_over(body, ENT_REDUCE_MAX, max, src, dims);
     ent_tile_builder_map2(b, ENT_MAP_SUB, shifted, src, max);
     ent_tile_builder_map1(b, ENT_MAP_EXP, shifted, shifted, 0, 0);
     emit_over(body, ENT_REDUCE_SUM, sum, shifted, dims);
     ent_tile_builder_map1(b, ENT_MAP_LOG, sum, sum, 0, 0);
     ent_tile_builder_map2(b, ENT_MAP_ADD, sum, sum, max);
-    fusion_body_set(body, item->outputs[0], sum);
+    fusion_body_set(body, item->outputs[0], narrowed(body, item, sum, rest));
 }
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias, variance in a second pass over the tile. */
 static void emit_layer_norm(fusion_body *body, const fusion_item *item) {
     const fusion_value *v = fusion_group_find(body->group, item->inputs[0]);
-    uint32_t dtype = fusion_value_of(body->group->context, v->value)->dtype,
-             src = fusion_body_read(body, v->value);
+    bool owned = false;
+    uint32_t dtype = 0, src = read_wide(body, v, &dtype, &owned);
     uint16_t dims = reduced_dims(body, item), rest = (uint16_t)(v->mask & ~dims);
     double share = 1 / reduced_count(body, dims), epsilon = ent_attrs_float(item->attrs, "epsilon", 1e-5);
     ent_tile_builder *b = &body->builder;
     uint32_t mean = fusion_body_tile(body, dtype, rest), variance = fusion_body_tile(body, dtype, rest);
-    uint32_t centred = body->owned[v - body->group->values] ? src : fusion_body_tile(body, dtype, v->mask);
+    uint32_t centred = owned ? src : fusion_body_tile(body, dtype, v->mask);
     uint32_t square = fusion_body_tile(body, dtype, v->mask);
     emit_over(body, ENT_REDUCE_SUM, mean, src, dims);
     ent_tile_builder_map1(b, ENT_MAP_SCALE_SHIFT, mean, mean, share, -0.0);
@@ -132,6 +159,7 @@ static void emit_layer_norm(fusion_body *body, const fusion_item *item) {
     ent_tile_builder_map1(b, ENT_MAP_SCALE_SHIFT, variance, variance, share, epsilon);
     ent_tile_builder_map1(b, ENT_MAP_RSQRT, variance, variance, 0, 0);
     ent_tile_builder_map2(b, ENT_MAP_MUL, centred, centred, variance);
+    centred = narrowed(body, item, centred, v->mask);
     for (uint32_t i = 1; i < item->input_count; i++)
         if (item->inputs[i] != ENT_ID_NONE)
             ent_tile_builder_map2(b, i == 1 ? ENT_MAP_MUL : ENT_MAP_ADD, centred, centred,

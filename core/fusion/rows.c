@@ -198,7 +198,7 @@ static void emit_looped(fusion_body *body, uint32_t loop_item, uint32_t axis_ind
     const fusion_reduce_form *form = fusion_reduce_form_of(reduce->op);
     fusion_axis *axis = &body->space->axes[axis_index];
     const fusion_value *out = fusion_group_find(group, reduce->outputs[0]);
-    uint32_t dtype = fusion_value_of(group->context, out->value)->dtype, at = 0;
+    uint32_t dtype = fusion_sum_dtype(fusion_value_of(group->context, out->value)->dtype), at = 0;
     uint32_t total = fusion_body_tile(body, dtype, out->mask);
     double identity = reduce_identity(form->kind);
     if (isinf(identity) && dtype > ENT_DTYPE_F64) identity = identity < 0 ? -2147483648.0 : 2147483647.0;

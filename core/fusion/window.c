@@ -230,15 +230,30 @@ static void divide_by_taps(emitter *e, uint32_t acc) {
     if (constant != 1) ent_tile_builder_map1(b, ENT_MAP_SCALE_SHIFT, acc, acc, 1 / constant, -0.0);
 }
 
+/* A tile of the buffer's dtype is loaded; sums of half-precision numbers see its f32 copy. */
+static uint32_t load_wide(emitter *e, const ent_tile_access *access, uint32_t dtype, uint16_t mask,
+                          double outside) {
+    uint32_t tile = fusion_body_tile(&e->body, dtype, mask), sum_dtype = fusion_sum_dtype(dtype);
+    ent_tile_builder_load(&e->body.builder, tile, access, outside);
+    if (sum_dtype == dtype) return tile;
+    uint32_t wide = fusion_body_tile(&e->body, sum_dtype, mask);
+    ent_tile_builder_map1(&e->body.builder, ENT_MAP_COPY, wide, tile, 0, 0);
+    return wide;
+}
+
 static uint32_t emit_window(emitter *e, uint16_t mask) {
     const window_group *g = e->g;
     ent_tile_builder *b = &e->body.builder;
     uint32_t dtype = fusion_value_of(e->space.group->context, g->x)->dtype, loops = 0;
-    uint32_t acc = fusion_body_tile(&e->body, dtype, mask), x = fusion_body_tile(&e->body, dtype, mask);
+    uint32_t acc = fusion_body_tile(&e->body, fusion_sum_dtype(dtype), mask);
+    uint16_t channels = g->channel_dim == FUSION_NONE ? 0 : (uint16_t)(1u << g->channel_dim);
     double outside = g->op == ENT_OP_MaxPool ? lowest(dtype) : 0;
     if (g->bias != ENT_ID_NONE) {
         ent_tile_access access = fusion_body_access(&e->body, &e->space.ports[e->port_bias]);
-        ent_tile_builder_load(b, acc, &access, 0);
+        if (fusion_sum_dtype(dtype) == dtype)
+            ent_tile_builder_load(b, acc, &access, 0);
+        else
+            ent_tile_builder_map1(b, ENT_MAP_COPY, acc, load_wide(e, &access, dtype, channels, 0), 0, 0);
     } else
         ent_tile_builder_fill(b, acc, outside);
     for (uint32_t i = 0; i < FUSION_MAX_SPATIAL; i++) e->tap[i] = ENT_TILE_NONE;
@@ -248,18 +263,19 @@ static uint32_t emit_window(emitter *e, uint16_t mask) {
         loops++;
     }
     ent_tile_access access = access_x(e);
-    ent_tile_builder_load(b, x, &access, outside);
+    uint32_t x = load_wide(e, &access, dtype, mask, outside);
     if (g->weights != ENT_ID_NONE) {
-        uint32_t w = fusion_body_tile(&e->body, dtype,
-                                      g->channel_dim == FUSION_NONE ? 0 : (uint16_t)(1u << g->channel_dim));
         access = access_w(e);
-        ent_tile_builder_load(b, w, &access, 0);
+        uint32_t w = load_wide(e, &access, dtype, channels, 0);
         ent_tile_builder_map3(b, ENT_MAP_FMA, acc, x, w, acc);
     } else
         ent_tile_builder_map2(b, g->op == ENT_OP_MaxPool ? ENT_MAP_MAX : ENT_MAP_ADD, acc, acc, x);
     while (loops-- > 0) ent_tile_builder_end(b);
     if (g->op == ENT_OP_AveragePool) divide_by_taps(e, acc);
-    return acc;
+    if (fusion_sum_dtype(dtype) == dtype) return acc;
+    uint32_t narrow = fusion_body_tile(&e->body, dtype, mask);
+    ent_tile_builder_map1(b, ENT_MAP_COPY, narrow, acc, 0, 0);
+    return narrow;
 }
 
 static void make_variants(fusion_group *group, void *user) {

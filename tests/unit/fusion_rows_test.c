@@ -44,6 +44,26 @@ START_TEST(other_dtypes) {
 }
 END_TEST
 
+/* Values whose squares and sums are beyond the range of f16, and whose results are not. */
+START_TEST(half_sums_are_f32) {
+    check("graph main(%x: f16[3,500]) -> (%m, %s, %l, %p) {\n"
+          "%big = constant f16[] {2000}\n%w = constant f16[500] random 3 1.0\n%axes = constant i64[1] {1}\n"
+          "%a = Mul(%x, %big) name \"a\"\n%m = ReduceMean(%a, %axes) {keepdims = 1} name \"m\"\n"
+          "%l2 = ReduceL2(%a, %axes) {keepdims = 1} name \"l2\"\n%l = Log(%l2) name \"l\"\n"
+          "%s = Softmax(%a) {axis = -1} name \"s\"\n%n = LayerNormalization(%a, %w, %w) {axis = -1} name "
+          "\"n\"\n"
+          "%p = Relu(%n) name \"p\" }",
+          "rows");
+    check("graph main(%x: f16[1,4,100,100]) -> (%g) {\n%big = constant f16[] {200}\n"
+          "%a = Exp(%x) name \"a\"\n%b = Mul(%a, %big) name \"b\"\n%g = GlobalAveragePool(%b) name \"g\" }",
+          "rows");
+    check("graph main(%x: bf16[1,8,40,40]) -> (%y) {\n%a = AveragePool(%x) {kernel_shape = [30, 30]} name "
+          "\"a\"\n"
+          "%y = Abs(%a) name \"y\" }",
+          "pool");
+}
+END_TEST
+
 START_TEST(unary_operators) {
     check("graph main(%x: f32[70]) -> (%o) {\n"
           "%a = Tanh(%x) name \"a\"\n%b = Exp(%a) name \"b\"\n%c = Sqrt(%b) name \"c\"\n%d = Log(%c) name "
@@ -160,6 +180,7 @@ int main(void) {
     tcase_add_test(tests, constants_become_parameters);
     tcase_add_test(tests, broadcasts);
     tcase_add_test(tests, other_dtypes);
+    tcase_add_test(tests, half_sums_are_f32);
     tcase_add_test(tests, unary_operators);
     tcase_add_test(tests, softmax_with_scale_and_mask);
     tcase_add_test(tests, layer_norm_overlay);
