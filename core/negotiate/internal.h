@@ -19,6 +19,9 @@ typedef struct ent_leaf_set {
 /* Boundary of nodes (ascending in graph order). */
 void ent_negotiate_boundary(const ent_negotiate_session *session, const ent_uses *uses, uint32_t graph,
                             const uint32_t *nodes, uint32_t node_count, ent_leaf_set *out);
+/* True when the rank of a boundary value is not known: such a leaf set can't be offered, since a port needs a
+ * layout. */
+bool ent_negotiate_open_rank(const ent_negotiate_session *session, const ent_leaf_set *set);
 /* Appends an offer with ports of one layout choice ("plain" or "channels_last"); returns it for further
  * filling. */
 ent_offer *ent_negotiate_add_region_offer(ent_negotiate_session *session, uint32_t device,

@@ -52,6 +52,14 @@ void ent_negotiate_boundary(const ent_negotiate_session *session, const ent_uses
     *out = (ent_leaf_set){graph, nodes, node_count, inputs.items, inputs.count, outputs.items, outputs.count};
 }
 
+bool ent_negotiate_open_rank(const ent_negotiate_session *session, const ent_leaf_set *set) {
+    for (uint32_t i = 0; i < set->input_count + set->output_count; i++) {
+        uint32_t id = i < set->input_count ? set->inputs[i] : set->outputs[i - set->input_count];
+        if (ent_module_value(session->module, id)->rank == ENT_RANK_UNKNOWN) return true;
+    }
+    return false;
+}
+
 static ent_layout choose_layout(const ent_value *value, const char *layout) {
     if (value->constant || strcmp(layout, "channels_last") != 0) return ent_layout_plain(value->rank);
     return ent_layout_channels_last(value->rank);

@@ -73,6 +73,18 @@ static void add_offers(matcher *m, const ent_leaf_set *set) {
     }
 }
 
+/* A port needs a layout, and a layout a rank. */
+static bool ranks_known(matcher *m, const ent_leaf_set *set) {
+    if (!ent_negotiate_open_rank(m->session, set)) return true;
+    ent_refusal refusal = {.device = m->device,
+                           .node = set->nodes[0],
+                           .pattern = m->pattern->name,
+                           .reason_id = "rank.unknown",
+                           .text = "the rank of an input or output is known only at run time"};
+    ent_negotiate_refuse(m->session, &refusal);
+    return false;
+}
+
 static void emit(matcher *m) {
     ent_negotiate_session *session = m->session;
     if (!ent_negotiate_check_constraints(session, m->device, m->pattern, m->matched, m->nodes[0])) return;
@@ -80,7 +92,7 @@ static void emit(matcher *m) {
     const uint32_t *nodes = ent_arena_copy(session->arena, m->nodes, m->node_count * sizeof *nodes);
     uint32_t graph = ent_module_node(module_of(m), nodes[0])->graph;
     ent_negotiate_boundary(session, m->uses, graph, nodes, m->node_count, &set);
-    add_offers(m, &set);
+    if (ranks_known(m, &set)) add_offers(m, &set);
 }
 
 static bool node_fits(const matcher *m, const ent_pattern_node *want, uint32_t id) {
@@ -165,7 +177,7 @@ static void match_overlay(matcher *m, uint32_t id) {
         ent_leaf_set set;
         ent_negotiate_boundary(m->session, m->uses, overlay->graph, overlay->nodes, overlay->node_count,
                                &set);
-        add_offers(m, &set);
+        if (ranks_known(m, &set)) add_offers(m, &set);
     }
     m->overlay = ENT_ID_NONE;
 }

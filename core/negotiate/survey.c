@@ -100,6 +100,8 @@ static const char *read_bid(ent_negotiate_session *session, const ent_uses *uses
     ent_leaf_set set;
     ent_negotiate_boundary(session, uses, ent_module_node(session->module, nodes[0])->graph, nodes, count,
                            &set);
+    if (ent_negotiate_open_rank(session, &set))
+        return "the rank of one of its ports is known only at run time";
     uint8_t *in_set = ent_arena_alloc(session->arena, session->module->nodes.count + 1);
     for (uint32_t i = 0; i < count; i++) in_set[nodes[i]] = 1;
     if (!is_convex(session, uses, in_set, &set))
