@@ -88,8 +88,8 @@ REDUCE(sum_squares, 0.0f, 0.0f, square_step, vf_add, vf_sum)
 REDUCE(sum_absolute, 0.0f, 0.0f, absolute_step, vf_add, vf_sum)
 
 REDUCE_COLUMNS(sum, itself, sum_step, vf_add)
-REDUCE_COLUMNS(largest, itself, max_step, max_step)
-REDUCE_COLUMNS(smallest, itself, min_step, min_step)
+REDUCE_COLUMNS(largest, itself, vf_max_nan, vf_max_nan)
+REDUCE_COLUMNS(smallest, itself, vf_min_nan, vf_min_nan)
 REDUCE_COLUMNS(sum_squares, square, square_step, vf_add)
 REDUCE_COLUMNS(sum_absolute, vf_abs, absolute_step, vf_add)
 
