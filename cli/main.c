@@ -23,7 +23,7 @@ static const char compile_options[] =
     "  --assign FILE         lines NODE_GLOB DEVICE; the last match of a node counts\n"
     "  --precision strict    no rewrite that changes rounding\n"
     "  --threads N           threads of host devices\n"
-    "  --budget-ms N         time for the selection (default 3000)\n"
+    "  --budget-ms N         work of the selection, in ms of a slow machine (default 3000)\n"
     "Sizes:\n"
     "  --shape INPUT=1x3x48x320   --dim NAME=N   --const INPUT=VALUE\n"
     "Files:\n"

@@ -41,7 +41,7 @@ void entente_compile(const entente_compile_request *request, entente_compile_res
     ent_status status = p.arena && p.scratch && owner ? NULL : ent_status_out_of_memory();
     if (!status) {
         p.plan_options.prefer = request->prefer;
-        p.plan_options.budget_ns = request->budget_ms * 1000000;
+        p.plan_options.max_work = request->budget_ms * ENT_PARTITION_WORK_PER_MS;
         if (request->assign_path)
             status = ent_plan_read_assignments(p.arena, request->assign_path, &p.plan_options);
         if (!status) status = ent_pipeline_run(&p);

@@ -80,7 +80,7 @@ static ent_status index_labels(ent_arena *arena, const ent_partition_problem *p,
         }
     uint32_t *offsets = ent_arena_alloc(arena, ((size_t)p->value_count + 2) * sizeof *offsets), total = 0;
     for (uint32_t v = 0; v < p->value_count; v++) {
-        if (counts[v] > 64)
+        if (counts[v] > ENT_PARTITION_MAX_FORMS)
             return ent_status_make(arena, ENT_ERROR_LIMIT, "partition.labels",
                                    ent_arena_format(arena, "value %u", v), "more than 64 forms of one value");
         memmove(ports.items + total, ports.items + ports.offsets[v], counts[v] * sizeof(uint32_t));
@@ -93,26 +93,49 @@ static ent_status index_labels(ent_arena *arena, const ent_partition_problem *p,
     return NULL;
 }
 
-/* Leaves for which some offer consumes a value: while one of them is unclaimed the value's forms matter. An
- * offer's port says only that one of its leaves reads the value, so all its leaves count. */
-static void index_uses(ent_arena *arena, const ent_partition_problem *p, ent_partition_index *out) {
+/* Who takes each value, and until which leaf. An offer is claimed at its first leaf, so a form that only
+ * offers with earlier first leaves want is of no use any more. */
+static void index_takers(ent_arena *arena, const ent_partition_problem *p, ent_partition_index *out) {
     lists l = lists_make(arena, p->value_count);
+    uint32_t *seen = ent_arena_alloc(arena, ((size_t)p->value_count + 1) * sizeof *seen);
+    uint32_t *last = ent_arena_alloc(arena, ((size_t)p->value_count + 1) * sizeof *last);
+    uint32_t *wants =
+        ent_arena_alloc(arena, ((size_t)out->label_offsets[p->value_count] + 1) * sizeof *wants);
     for (uint32_t o = 0; o < p->offer_count; o++)
-        for (uint32_t i = 0; i < p->offers[o].input_count; i++)
-            l.offsets[p->offers[o].inputs[i].value + 1] += p->offers[o].leaf_count;
+        for (uint32_t i = 0; i < p->offers[o].input_count; i++) {
+            uint32_t value = p->offers[o].inputs[i].value, end = p->offers[o].leaves[0] + 1;
+            if (seen[value] != o + 1) l.offsets[value + 1]++;
+            seen[value] = o + 1;
+            if (last[value] < end) last[value] = end;
+            if (p->offers[o].inputs[i].label == ENT_PARTITION_NONE) continue;
+            uint32_t *want = &wants[out->label_offsets[value] +
+                                    ent_partition_label_slot(out, value, p->offers[o].inputs[i].label)];
+            if (*want < end) *want = end;
+        }
     lists_close(arena, &l, p->value_count);
     uint32_t *fill = ent_arena_copy(arena, l.offsets, ((size_t)p->value_count + 1) * sizeof *fill);
+    memset(seen, 0, ((size_t)p->value_count + 1) * sizeof *seen);
     for (uint32_t o = 0; o < p->offer_count; o++)
-        for (uint32_t i = 0; i < p->offers[o].input_count; i++)
-            for (uint32_t k = 0; k < p->offers[o].leaf_count; k++)
-                l.items[fill[p->offers[o].inputs[i].value]++] = p->offers[o].leaves[k];
-    uint32_t *last = ent_arena_alloc(arena, ((size_t)p->value_count + 1) * sizeof *last);
-    for (uint32_t v = 0; v < p->value_count; v++)
-        for (uint32_t i = l.offsets[v]; i < l.offsets[v + 1]; i++)
-            if (l.items[i] + 1 > last[v]) last[v] = l.items[i] + 1;
-    out->use_offsets = l.offsets;
-    out->uses = l.items;
-    out->last_use = last;
+        for (uint32_t i = 0; i < p->offers[o].input_count; i++) {
+            uint32_t value = p->offers[o].inputs[i].value;
+            if (seen[value] != o + 1) l.items[fill[value]++] = o;
+            seen[value] = o + 1;
+        }
+    out->first_takers = l.offsets;
+    out->takers = l.items;
+    out->last_claim = last;
+    out->last_wants = wants;
+}
+
+static void index_converts(ent_arena *arena, const ent_partition_problem *p, ent_partition_index *out) {
+    uint32_t *offsets = ent_arena_alloc(arena, ((size_t)p->value_count + 1) * sizeof *offsets), total = 0;
+    for (uint32_t v = 0; v < p->value_count; v++) {
+        offsets[v] = total;
+        total += ent_partition_slot_count(out, v) * ent_partition_slot_count(out, v);
+    }
+    out->converts = ent_arena_alloc(arena, ((size_t)total + 1) * sizeof *out->converts);
+    for (uint32_t i = 0; i < total; i++) out->converts[i] = -1;
+    out->convert_offsets = offsets;
 }
 
 ent_status ent_partition_index_make(ent_arena *arena, const ent_partition_problem *problem,
@@ -121,9 +144,11 @@ ent_status ent_partition_index_make(ent_arena *arena, const ent_partition_proble
     out->problem = problem;
     for (uint32_t o = 0; o < problem->offer_count; o++) ENT_TRY(check_offer(arena, problem, o));
     index_leaves(arena, problem, out);
-    ent_partition_bound_make(arena, out);
     ENT_TRY(index_labels(arena, problem, out));
-    index_uses(arena, problem, out);
+    index_takers(arena, problem, out);
+    index_converts(arena, problem, out);
+    ent_partition_readers_make(arena, out);
+    ent_partition_bound_make(arena, out);
     return NULL;
 }
 
@@ -131,4 +156,27 @@ uint32_t ent_partition_label_slot(const ent_partition_index *index, uint32_t val
     for (uint32_t i = index->label_offsets[value]; i < index->label_offsets[value + 1]; i++)
         if (index->labels[i] == label) return i - index->label_offsets[value];
     return ENT_PARTITION_NONE;
+}
+
+uint32_t ent_partition_slot_count(const ent_partition_index *index, uint32_t value) {
+    return index->label_offsets[value + 1] - index->label_offsets[value];
+}
+
+double ent_partition_convert_price(const ent_partition_index *index, uint32_t value, uint32_t from_slot,
+                                   uint32_t to_slot) {
+    const ent_partition_problem *p = index->problem;
+    if (from_slot == to_slot) return 0;
+    double *price = &index->converts[index->convert_offsets[value] +
+                                     from_slot * ent_partition_slot_count(index, value) + to_slot];
+    const uint32_t *labels = index->labels + index->label_offsets[value];
+    if (*price < 0)
+        *price =
+            p->values[value].weight * p->convert_ns(p->context, value, labels[from_slot], labels[to_slot]);
+    return *price;
+}
+
+bool ent_partition_offer_has(const ent_partition_offer *offer, uint32_t leaf) {
+    for (uint32_t i = 0; i < offer->leaf_count; i++)
+        if (offer->leaves[i] == leaf) return true;
+    return false;
 }

@@ -10,6 +10,10 @@
 
 #define ENT_PARTITION_NONE 0xffffffffu
 
+/* Offers that a slow machine tries in a millisecond, and the work of a selection that nothing limits. */
+#define ENT_PARTITION_WORK_PER_MS UINT64_C(1000)
+#define ENT_PARTITION_DEFAULT_WORK (3000 * ENT_PARTITION_WORK_PER_MS)
+
 typedef struct ent_partition_port {
     uint32_t value;
     uint32_t label; /* NONE: takes the value as it is, in whatever label it has (views use `same_as`) */
@@ -43,8 +47,10 @@ typedef struct ent_partition_problem {
     /* Price of making `to` from `from` for a value (unweighted ns); INFINITY if impossible; 0 when equal. */
     double (*convert_ns)(void *context, uint32_t value, uint32_t from, uint32_t to);
     void *context;
-    uint64_t budget_ns;  /* wall time; 0: 3 s */
-    uint32_t max_states; /* per step; 0: 50,000. Beyond it the beam keeps the cheapest and the result is
+    /* Offers tried, the measure of work: the same problem gives the same plan on any machine, however busy.
+     * 0: ENT_PARTITION_DEFAULT_WORK. Beyond it a narrow beam goes on, and the result may be unproven. */
+    uint64_t max_work;
+    uint32_t max_states; /* per step; 0: 50,000. Beyond it the beam keeps the cheapest and the result may be
                             unproven */
 } ent_partition_problem;
 
@@ -65,7 +71,8 @@ typedef struct ent_partition_result {
     double total_ns;
     double bound_ns; /* proven lower bound; equals total when proven */
     bool proven;
-    uint64_t states; /* work done */
+    uint64_t states; /* kept by the search */
+    uint64_t work;   /* offers tried */
     uint64_t time_ns;
 } ent_partition_result;
 

@@ -1,11 +1,15 @@
-/* Solving: a narrow beam for a first solution, then the exact search below its price; execution order and
- * conversions of the winner. */
+/* Solving: beams of growing width until nothing cheaper can be left; execution order and conversions of the
+ * winner. */
 #include "core/partition/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-#define FIRST_WIDTH 24u
+#define FIRST_WIDTH 4u
+#define WIDER 16u /* from beam to beam */
+#define DEFAULT_STATES 50000u
+#define STUCK_WIDTH 64u
+#define TOLERANCE 1e-9 /* of a price, see search.c */
 
 static bool offer_is_ready(const ent_partition_problem *p, const ent_partition_offer *offer,
                            const uint8_t *made) {
@@ -95,45 +99,60 @@ static void list_converts(ent_arena *arena, const ent_partition_index *index, en
     out->total_ns = price + f.price;
 }
 
-/* A leaf that no offer contains is why nothing covers it; otherwise the furthest place the search came to. */
-static uint32_t find_stuck(const ent_partition_index *index, uint32_t furthest) {
-    for (uint32_t i = 0; i < index->problem->leaf_count; i++)
-        if (index->first_offers[i] == index->first_offers[i + 1]) return i;
-    return furthest;
+/* A leaf that no offer contains is why nothing covers it; otherwise the furthest place that a search comes to
+ * which takes no notice of what is hopeless. */
+static ent_status find_stuck(ent_arena *arena, const ent_partition_index *index, uint32_t *out) {
+    const uint32_t *offers;
+    uint32_t count;
+    double cost;
+    for (*out = 0; *out < index->problem->leaf_count; (*out)++)
+        if (index->first_offers[*out] == index->first_offers[*out + 1]) return NULL;
+    ent_partition_search blind = {.index = index,
+                                  .arena = arena,
+                                  .width = STUCK_WIDTH,
+                                  .unbounded = true,
+                                  .upper_ns = INFINITY,
+                                  .max_work = UINT64_MAX};
+    return ent_partition_search_run(&blind, &offers, &count, &cost, out);
 }
 
-static ent_status search(ent_arena *arena, const ent_partition_index *index, uint64_t deadline_ns,
-                         ent_partition_result *out, const uint32_t **out_offers, uint32_t *out_count) {
+/* Wider and wider beams, each below the price of the one before. The bound is mostly so close that a narrow
+ * one finds the least price and the next one nothing below it. */
+static ent_status search(ent_arena *arena, const ent_partition_index *index, ent_partition_result *out,
+                         const uint32_t **out_offers, uint32_t *out_count) {
     const ent_partition_problem *p = index->problem;
-    ent_partition_search first = {index, arena, FIRST_WIDTH, INFINITY, deadline_ns, false, INFINITY, 0};
+    const uint32_t last = p->max_states ? p->max_states : DEFAULT_STATES;
     double cost = INFINITY;
-    ENT_TRY(ent_partition_search_run(&first, out_offers, out_count, &cost, &out->stuck_leaf));
-    out->states = first.states;
-    out->proven = !first.cut;
-    out->bound_ns = first.cut ? fmin(first.cut_bound_ns, cost) : cost;
-    if (!first.cut) return NULL;
-    ent_partition_search exact = {
-        index, arena, p->max_states ? p->max_states : 50000, cost, deadline_ns, false, INFINITY, 0};
-    const uint32_t *offers = NULL;
-    uint32_t count = 0, stuck = 0;
-    double better = INFINITY;
-    ENT_TRY(ent_partition_search_run(&exact, &offers, &count, &better, &stuck));
-    out->states += exact.states;
-    if (better <= cost) {
-        *out_offers = offers;
-        *out_count = count;
-        cost = better;
+    out->bound_ns = index->bound_ns;
+    for (uint64_t width = FIRST_WIDTH; !out->proven; width *= WIDER) {
+        ent_partition_search s = {.index = index,
+                                  .arena = arena,
+                                  .width = width < last ? (uint32_t)width : last,
+                                  .upper_ns = cost,
+                                  .work = out->work,
+                                  .max_work = p->max_work ? p->max_work : ENT_PARTITION_DEFAULT_WORK,
+                                  .cut_bound_ns = INFINITY};
+        const uint32_t *offers = NULL;
+        uint32_t count = 0, stuck = 0;
+        double better = INFINITY;
+        ENT_TRY(ent_partition_search_run(&s, &offers, &count, &better, &stuck));
+        out->states += s.states;
+        out->work = s.work;
+        if (better < cost) {
+            *out_offers = offers;
+            *out_count = count;
+            cost = better;
+        }
+        out->bound_ns = fmin(fmax(out->bound_ns, s.cut_bound_ns), cost);
+        out->proven = !s.cut || out->bound_ns >= cost * (1 - TOLERANCE);
+        if (width >= last || s.work >= s.max_work) break;
     }
-    if (!isfinite(cost)) out->stuck_leaf = stuck;
-    out->proven = !exact.cut;
-    out->bound_ns = exact.cut ? fmin(exact.cut_bound_ns, cost) : cost;
     return NULL;
 }
 
 ent_status ent_partition_solve(ent_arena *arena, const ent_partition_problem *problem,
                                ent_partition_result *out) {
     uint64_t start = ent_time_ns();
-    uint64_t deadline = start + (problem->budget_ns ? problem->budget_ns : UINT64_C(3000000000));
     memset(out, 0, sizeof *out);
     ent_arena *scratch = ent_arena_create(0);
     if (!scratch) return ent_status_out_of_memory();
@@ -141,7 +160,7 @@ ent_status ent_partition_solve(ent_arena *arena, const ent_partition_problem *pr
     const uint32_t *claimed = NULL;
     uint32_t count = 0;
     ent_status status = ent_partition_index_make(scratch, problem, &index);
-    if (!status) status = search(scratch, &index, deadline, out, &claimed, &count);
+    if (!status) status = search(scratch, &index, out, &claimed, &count);
     if (!status && claimed) {
         uint32_t *order = execution_order(arena, problem, claimed, count);
         out->feasible = order != NULL;
@@ -151,7 +170,7 @@ ent_status ent_partition_solve(ent_arena *arena, const ent_partition_problem *pr
         if (out->proven) out->bound_ns = out->total_ns;
     } else if (!status) {
         out->feasible = problem->leaf_count == 0;
-        out->stuck_leaf = find_stuck(&index, out->stuck_leaf);
+        status = find_stuck(scratch, &index, &out->stuck_leaf);
     }
     out->time_ns = ent_time_ns() - start;
     if (status)

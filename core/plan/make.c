@@ -59,8 +59,7 @@ static void fill_plan(ent_plan_builder *b, const ent_partition_result *result, e
     plan->total_ns = result->total_ns;
     plan->bound_ns = result->bound_ns;
     plan->proven = result->proven;
-    plan->states = result->states;
-    plan->solve_ns = result->time_ns;
+    plan->work = result->work;
     plan->rounds++;
     add_converts(b, result, plan);
     ent_plan_find_runners_up(b, result, plan);

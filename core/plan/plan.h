@@ -45,7 +45,7 @@ typedef struct ent_plan {
     uint32_t convert_count;
     double total_ns, bound_ns; /* weighted */
     bool proven;
-    uint64_t states, solve_ns;
+    uint64_t work;   /* offers tried by the selection */
     uint32_t rounds; /* selections made: 1 + re-plans after withdrawn offers */
 } ent_plan;
 
@@ -60,7 +60,7 @@ typedef struct ent_plan_options {
     const ent_plan_assignment *assignments;
     uint32_t assignment_count;
     const char *prefer; /* device whose prices count 10 % less; NULL */
-    uint64_t budget_ns;
+    uint64_t max_work;  /* of the selection: offers tried; 0: the default */
 } ent_plan_options;
 
 /* Reads an assignment file: "GLOB DEVICE" a line, # comments. */

@@ -169,6 +169,6 @@ ent_status ent_plan_build_problem(ent_plan_builder *b) {
     b->problem.label_count = b->labels.count;
     b->problem.convert_ns = price_way;
     b->problem.context = b;
-    b->problem.budget_ns = b->options->budget_ns;
+    b->problem.max_work = b->options->max_work;
     return NULL;
 }

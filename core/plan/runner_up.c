@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#define RUNNER_UP_WORK (50 * ENT_PARTITION_WORK_PER_MS)
+
 typedef struct local_problem {
     ent_plan_builder *b;
     uint32_t *values; /* local value -> partition value */
@@ -112,8 +114,8 @@ static void find_one(ent_plan_builder *b, uint32_t chosen_index, const uint32_t 
         if (leaf == ENT_PARTITION_NONE && values[i].initial_label == ENT_PARTITION_NONE)
             return; /* another boundary */
     }
-    ent_partition_problem problem = {chosen->leaf_count, values,      value_count, offers,           count,
-                                     b->labels.count,    local_price, &local,      50 * 1000 * 1000, 20000};
+    ent_partition_problem problem = {chosen->leaf_count, values,      value_count, offers,         count,
+                                     b->labels.count,    local_price, &local,      RUNNER_UP_WORK, 20000};
     ent_partition_result result = {0};
     if (ent_partition_solve(b->arena, &problem, &result) || !result.feasible) return;
     describe(b, &result, origin, out);
