@@ -119,9 +119,12 @@ static cJSON *nodes_json(const explain *e) {
 
 static void print_text(const explain *e) {
     const cJSON *region, *item;
-    printf("predicted %.3f ms, %s\n\n", number_of(e->plan, "predicted_ns") / 1e6,
-           cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(e->plan, "proven")) ? "proven least for these offers"
-                                                                             : "unproven (budget ended)");
+    printf("predicted %.3f ms, ", number_of(e->plan, "predicted_ns") / 1e6);
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(e->plan, "proven")))
+        printf("proven least for these offers\n\n");
+    else
+        printf("unproven (budget ended): the least is not below %.3f ms\n\n",
+               number_of(e->plan, "bound_ns") / 1e6);
     printf("%-4s %-12s %-8s %-8s %-12s %12s %12s  %s\n", "#", "device", "kind", "tier", "path",
            "predicted us", e->times ? "measured us" : "", "nodes");
     cJSON_ArrayForEach(region, cJSON_GetObjectItemCaseSensitive(e->plan, "regions")) {

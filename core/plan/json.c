@@ -250,7 +250,8 @@ const char *ent_plan_json(const ent_plan *plan, ent_arena *arena) {
         add_string(&text, "basis", plan->session->devices[d].capability->basis);
         ent_text_add(&text, "}");
     }
-    ent_text_add(&text, "],\"proven\":%s,\"rounds\":%u", plan->proven ? "true" : "false", plan->rounds);
+    ent_text_add(&text, "],\"proven\":%s,\"rounds\":%u,\"work\":%llu", plan->proven ? "true" : "false",
+                 plan->rounds, (unsigned long long)plan->work);
     add_number(&text, "predicted_ns", plan->total_ns);
     add_number(&text, "bound_ns", plan->bound_ns);
     ent_text_add(&text, ",\"regions\":[");
