@@ -20,6 +20,7 @@ extern const golden_stage golden_stage_program;
 extern const golden_stage golden_stage_capability;
 extern const golden_stage golden_stage_graph;
 extern const golden_stage golden_stage_infer;
+extern const golden_stage golden_stage_rewrite;
 extern const golden_stage golden_stage_fusion;
 extern const golden_stage golden_stage_negotiate;
 extern const golden_stage golden_stage_plan;

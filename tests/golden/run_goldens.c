@@ -17,8 +17,9 @@
 
 /* Adding a stage: declare it in golden.h, define it in stage_NAME.c, name it here. */
 static const golden_stage *const stages[] = {
-    &golden_stage_tile,  &golden_stage_program, &golden_stage_capability, &golden_stage_graph,
-    &golden_stage_infer, &golden_stage_fusion,  &golden_stage_negotiate,  &golden_stage_plan,
+    &golden_stage_tile,      &golden_stage_program, &golden_stage_capability,
+    &golden_stage_graph,     &golden_stage_infer,   &golden_stage_fusion,
+    &golden_stage_negotiate, &golden_stage_plan,    &golden_stage_rewrite,
 };
 
 typedef struct golden {
