@@ -253,7 +253,7 @@ static bool match_numbers(const matcher *m, const ent_pattern *p, const terms *t
         optional = o->optional;
         name = o->name;
     }
-    if (!takes_all) return is_near(t->number, wanted, t->slack);
+    if (!takes_all) return wanted == identity ? t->number == identity : is_near(t->number, wanted, t->slack);
     return (optional || t->number != identity) && bind_name(m, name, ENT_ID_NONE, t->number);
 }
 
