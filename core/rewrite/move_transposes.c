@@ -84,7 +84,7 @@ static void plan_transpose(mover *m, uint32_t id, const ent_node *node) {
 
 /* The constants that would have to be written anew can be. */
 static bool constants_move(const mover *m, const ent_node *node, uint32_t mask) {
-    for (uint32_t i = 0; mask >> i; i++)
+    for (uint32_t i = 0; i < node->input_count && i < 32; i++)
         if ((mask >> i & 1) &&
             ent_dtype_bits((ent_dtype)ent_module_value(m->context->module, node->inputs[i])->dtype) < 8)
             return false;
