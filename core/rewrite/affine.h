@@ -34,6 +34,9 @@ typedef struct ent_anchor {
 /* Channels of the result; of input 0. */
 bool ent_anchor_of_result(const ent_rewrite_context *context, uint32_t node, ent_anchor *out);
 bool ent_anchor_of_input(const ent_rewrite_context *context, uint32_t node, ent_anchor *out);
+/* Every scaled weight is a number of the weights' type: infinite ones come of products that were finite. */
+bool ent_anchor_scales_fit(const ent_rewrite_context *context, const ent_anchor *anchor,
+                           const ent_affine *map);
 /* The weights with every element multiplied by its channel's scale: a new constant, the old one when all
  * scales are 1; NONE when memory runs out. */
 uint32_t ent_anchor_scale(ent_rewrite_context *context, const ent_anchor *anchor, const ent_affine *map);

@@ -1,6 +1,8 @@
 /* Contractions with constant weights, as fold-scales sees them. */
 #include "core/rewrite/affine.h"
 
+#include <math.h>
+
 #include "core/ops/ops.h"
 
 static const ent_tensor *weights_of(const ent_rewrite_context *context, const ent_node *node) {
@@ -66,6 +68,30 @@ static void split_dims(const ent_tensor *w, uint32_t axis, int64_t *outer, int64
         if (i < axis) *outer *= w->dims[i];
         if (i > axis) *inner *= w->dims[i];
     }
+}
+
+static double largest_weight(const ent_tensor *w, int64_t from, int64_t count) {
+    double largest = 0;
+    for (int64_t i = from; i < from + count; i++) {
+        double x = w->dtype == ENT_DTYPE_F32 ? (double)((const float *)w->data)[i]
+                                             : ent_ops_load_f64(w->data, w->dtype, i);
+        largest = fmax(largest, fabs(x));
+    }
+    return largest;
+}
+
+bool ent_anchor_scales_fit(const ent_rewrite_context *context, const ent_anchor *anchor,
+                           const ent_affine *map) {
+    const ent_tensor *w = anchor_weights(context, anchor);
+    int64_t outer, inner, width = w->dims[anchor->weight_axis];
+    double limit = ent_rewrite_largest(w->dtype);
+    split_dims(w, anchor->weight_axis, &outer, &inner);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t k = 0; k < width; k++) {
+            double scale = fabs(map->scale[o / anchor->rows * width + k]);
+            if (scale > 1 && largest_weight(w, (o * width + k) * inner, inner) > limit / scale) return false;
+        }
+    return true;
 }
 
 uint32_t ent_anchor_scale(ent_rewrite_context *context, const ent_anchor *anchor, const ent_affine *map) {

@@ -26,9 +26,11 @@ static uint32_t only_reader(const ent_rewrite_context *context, uint32_t value, 
     return ent_module_node(context->module, node)->graph == graph ? node : ENT_ID_NONE;
 }
 
-static bool may_copy_weights(const ent_rewrite_context *context, const ent_node *node) {
-    const ent_tensor *w = ent_rewrite_tensor(context, node->inputs[1]);
-    return w->size_bytes <= SHARED_WEIGHT_BYTES || ent_rewrite_single_use(context, node->inputs[1]);
+static bool may_scale(const ent_rewrite_context *context, const ent_anchor *anchor, const ent_affine *map) {
+    uint32_t weights = ent_module_node(context->module, anchor->node)->inputs[1];
+    bool may_copy = ent_rewrite_tensor(context, weights)->size_bytes <= SHARED_WEIGHT_BYTES ||
+                    ent_rewrite_single_use(context, weights);
+    return may_copy && ent_anchor_scales_fit(context, anchor, map);
 }
 
 static chain start_chain(const ent_rewrite_context *context, const ent_anchor *anchor, uint32_t end) {
@@ -37,10 +39,19 @@ static chain start_chain(const ent_rewrite_context *context, const ent_anchor *a
     return c;
 }
 
-static bool is_finite(const ent_affine *map) {
+/* As the type stores it; false for NaN. */
+static bool fits(double x, uint32_t dtype) {
+    return fabs(x) <= ent_rewrite_largest(dtype);
+}
+
+static bool map_fits(const ent_affine *map, uint32_t dtype) {
     for (int64_t c = 0; c < map->channels; c++)
-        if (!isfinite(map->scale[c]) || !isfinite(map->shift[c])) return false;
+        if (!fits(map->scale[c], dtype) || !fits(map->shift[c], dtype)) return false;
     return true;
+}
+
+static uint32_t weight_dtype(const ent_rewrite_context *context, uint32_t anchor) {
+    return ent_module_value(context->module, ent_module_node(context->module, anchor)->inputs[1])->dtype;
 }
 
 /* ---- behind a contraction ---- */
@@ -114,11 +125,12 @@ static double beta_of(const ent_node *node) {
 static bool fold_bias(ent_rewrite_context *context, const ent_anchor *anchor, const ent_affine *map,
                       double **out) {
     const ent_node *node = ent_module_node(context->module, anchor->node);
+    uint32_t dtype = weight_dtype(context, anchor->node);
     *out = ent_arena_alloc(context->scratch, (size_t)anchor->channels * sizeof **out);
     if (!ent_anchor_bias(context, anchor, *out)) return false;
     for (int64_t c = 0; c < map->channels; c++) {
         (*out)[c] = (*out)[c] * beta_of(node) * map->scale[c] + map->shift[c];
-        if (!isfinite((*out)[c])) return false;
+        if (!fits((*out)[c], dtype)) return false;
     }
     if (ent_rewrite_input(node, 2) == ENT_ID_NONE && !ent_affine_has_shift(map)) *out = NULL;
     return true;
@@ -132,11 +144,11 @@ static ent_status fold_behind(ent_rewrite_context *context, uint32_t id) {
     bool matmul = node->op == ENT_OP_MatMul;
     chain c = walk_down(context, &anchor);
     bool scales = ent_affine_has_scale(&c.map);
-    if (c.count < (matmul && !scales ? 3u : 2u) || !is_finite(&c.map)) return NULL;
-    if (scales && !may_copy_weights(context, node)) return NULL;
+    if (c.count < (matmul && !scales ? 3u : 2u) || !map_fits(&c.map, weight_dtype(context, id))) return NULL;
+    if (scales && !may_scale(context, &anchor, &c.map)) return NULL;
     if (!matmul && !fold_bias(context, &anchor, &c.map, &bias)) return NULL;
     uint32_t x = node->inputs[0], last = c.nodes[c.count - 1], value;
-    uint32_t dtype = ent_module_value(context->module, node->inputs[1])->dtype;
+    uint32_t dtype = weight_dtype(context, id);
     ENT_TRY(add_anchor(context, id, x, ent_anchor_scale(context, &anchor, &c.map), bias, anchor.channels, &c,
                        last, &value));
     if (matmul) ENT_TRY(add_shift(context, &c, dtype, last, &value));
@@ -188,7 +200,7 @@ static bool carry_shift(ent_rewrite_context *context, const ent_anchor *input, c
     ent_anchor_carry(context, input, map, result, *out);
     for (int64_t c = 0; c < result->channels; c++) {
         (*out)[c] = (*out)[c] * alpha + bias[c] * beta_of(node);
-        if (!isfinite((*out)[c])) return false;
+        if (!fits((*out)[c], weight_dtype(context, input->node))) return false;
     }
     return true;
 }
@@ -199,8 +211,8 @@ static ent_status fold_before(ent_rewrite_context *context, uint32_t id) {
     if (!ent_anchor_of_input(context, id, &input) || !ent_anchor_of_result(context, id, &result)) return NULL;
     const ent_node *node = ent_module_node(context->module, id);
     chain c = walk_up(context, &input, node->op != ENT_OP_MatMul && !reads_padding(node));
-    if (c.count < 2 || !is_finite(&c.map)) return NULL;
-    if (ent_affine_has_scale(&c.map) && !may_copy_weights(context, node)) return NULL;
+    if (c.count < 2 || !map_fits(&c.map, weight_dtype(context, id))) return NULL;
+    if (ent_affine_has_scale(&c.map) && !may_scale(context, &input, &c.map)) return NULL;
     if (ent_affine_has_shift(&c.map) && !carry_shift(context, &input, &result, &c.map, &bias)) return NULL;
     uint32_t old = node->outputs[0], value;
     ENT_TRY(add_anchor(context, id, c.end, ent_anchor_scale(context, &input, &c.map), bias, result.channels,
@@ -221,7 +233,7 @@ static ent_status split_batch_norm(ent_rewrite_context *context, uint32_t id) {
     uint32_t rank = value->rank, dtype = value->dtype;
     if (rank == ENT_RANK_UNKNOWN || rank < 2 || !ent_dim_is_const(value->dims[1])) return NULL;
     ent_affine map = {.channels = value->dims[1]};
-    if (!ent_affine_read(context, node, 1, &map, &x)) return NULL;
+    if (!ent_affine_read(context, node, 1, &map, &x) || !map_fits(&map, dtype)) return NULL;
     for (uint32_t i = 0; i + 1 < rank; i++) dims[i] = i ? 1 : map.channels;
     uint32_t inputs[2] = {x, make_vector(context, graph, dtype, rank - 1, dims, map.scale, map.channels)};
     if (inputs[1] == ENT_ID_NONE) return ent_status_out_of_memory();

@@ -1,6 +1,7 @@
 /* Helpers that passes share. */
 #include "core/rewrite/internal.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +118,19 @@ const ent_tensor *ent_rewrite_float_tensor(const ent_rewrite_context *context, u
     bool is_float = t && (t->dtype == ENT_DTYPE_F32 || t->dtype == ENT_DTYPE_F64 ||
                           t->dtype == ENT_DTYPE_F16 || t->dtype == ENT_DTYPE_BF16);
     return is_float ? t : NULL;
+}
+
+double ent_rewrite_largest(uint32_t dtype) {
+    switch (dtype) {
+    case ENT_DTYPE_F64:
+        return DBL_MAX;
+    case ENT_DTYPE_F16:
+        return 65504;
+    case ENT_DTYPE_BF16:
+        return 0x1.fep127;
+    default:
+        return FLT_MAX;
+    }
 }
 
 bool ent_rewrite_same_shape(const ent_module *module, uint32_t a, uint32_t b) {

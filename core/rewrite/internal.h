@@ -36,6 +36,8 @@ uint32_t ent_rewrite_input(const ent_node *node, uint32_t index);
 const ent_tensor *ent_rewrite_tensor(const ent_rewrite_context *context, uint32_t value);
 /* A constant of f32, f64, f16 or bf16, or NULL. */
 const ent_tensor *ent_rewrite_float_tensor(const ent_rewrite_context *context, uint32_t value);
+/* The largest finite number of f32, f64, f16 or bf16. */
+double ent_rewrite_largest(uint32_t dtype);
 /* Both ranks known, the same dims and the same type. */
 bool ent_rewrite_same_shape(const ent_module *module, uint32_t a, uint32_t b);
 /* A constant with one element that equals `wanted`. */
