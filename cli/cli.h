@@ -52,6 +52,9 @@ int cli_fail_compile(const cli_options *options, const entente_compile_result *r
 int cli_fail_run(const cli_options *options, const entente_error *error);
 /* Prints a JSON object with "schema":1 and takes it. */
 void cli_print_json(cJSON *object);
+/* A member of a document that may lack it or hold another type: "" and 0 then. */
+const char *cli_json_text(const cJSON *object, const char *key);
+double cli_json_number(const cJSON *object, const char *key);
 
 /* ---- models and bundles ---- */
 

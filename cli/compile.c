@@ -71,16 +71,6 @@ int cli_print(const cli_options *o) {
     return code;
 }
 
-static const char *text_of(const cJSON *object, const char *key) {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-    return text ? text : "";
-}
-
-static double number_of(const cJSON *object, const char *key) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNumber(item) ? item->valuedouble : 0;
-}
-
 int cli_plugins(const cli_options *o) {
     char *json = NULL;
     int code = entente_list_plugins(o->plugin_path, &json);
@@ -95,12 +85,12 @@ int cli_plugins(const cli_options *o) {
     cJSON_ArrayForEach(plugin, list) {
         const cJSON *abi = cJSON_GetObjectItemCaseSensitive(plugin, "abi");
         bool usable = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(plugin, "usable"));
-        printf("%-12s %-8s ABI %.0f-%.0f (host %.0f)  %s\n", text_of(plugin, "name"),
+        printf("%-12s %-8s ABI %.0f-%.0f (host %.0f)  %s\n", cli_json_text(plugin, "name"),
                usable ? "usable" : "refused", cJSON_GetNumberValue(cJSON_GetArrayItem(abi, 0)),
-               cJSON_GetNumberValue(cJSON_GetArrayItem(abi, 1)), number_of(plugin, "host_abi"),
-               text_of(plugin, "manifest"));
+               cJSON_GetNumberValue(cJSON_GetArrayItem(abi, 1)), cli_json_number(plugin, "host_abi"),
+               cli_json_text(plugin, "manifest"));
         if (!usable)
-            printf("             %s [%s]\n", text_of(plugin, "reason"), text_of(plugin, "rule"));
+            printf("             %s [%s]\n", cli_json_text(plugin, "reason"), cli_json_text(plugin, "rule"));
         else if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(plugin, "default")))
             printf("             used only when named in --device\n");
     }
@@ -111,19 +101,22 @@ int cli_plugins(const cli_options *o) {
 
 static void print_device(const cJSON *device) {
     const cJSON *item;
-    printf("%s: %s (%s), %.0f units, figures %s\n", text_of(device, "name"), text_of(device, "description"),
-           text_of(device, "kind"), number_of(device, "units"), text_of(device, "basis"));
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(device, "memory"))
-        printf("  memory  %-10s %12.0f bytes %8.1f GB/s per %s\n", text_of(item, "name"),
-               number_of(item, "bytes"), number_of(item, "read_gbps"), text_of(item, "scope"));
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(device, "matrix_units")) printf(
-        "  matrix  %-24s %.0fx%.0fx%.0f %s, %.1f GFLOP/s\n", text_of(item, "name"), number_of(item, "m"),
-        number_of(item, "n"), number_of(item, "k"), text_of(item, "dtype_a"), number_of(item, "gflops"));
+    printf("%s: %s (%s), %.0f units, figures %s\n", cli_json_text(device, "name"),
+           cli_json_text(device, "description"), cli_json_text(device, "kind"),
+           cli_json_number(device, "units"), cli_json_text(device, "basis"));
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(device, "memory")) printf(
+        "  memory  %-10s %12.0f bytes %8.1f GB/s per %s\n", cli_json_text(item, "name"),
+        cli_json_number(item, "bytes"), cli_json_number(item, "read_gbps"), cli_json_text(item, "scope"));
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(device, "matrix_units"))
+        printf("  matrix  %-24s %.0fx%.0fx%.0f %s, %.1f GFLOP/s\n", cli_json_text(item, "name"),
+               cli_json_number(item, "m"), cli_json_number(item, "n"), cli_json_number(item, "k"),
+               cli_json_text(item, "dtype_a"), cli_json_number(item, "gflops"));
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(device, "links"))
-        printf("  link    to %s: %.0f ns, %.1f GB/s\n", text_of(item, "to"), number_of(item, "latency_ns"),
-               number_of(item, "gbps"));
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(device, "patterns")) printf(
-        "  pattern %-24s %s, %s\n", text_of(item, "name"), text_of(item, "depth"), text_of(item, "tier"));
+        printf("  link    to %s: %.0f ns, %.1f GB/s\n", cli_json_text(item, "to"),
+               cli_json_number(item, "latency_ns"), cli_json_number(item, "gbps"));
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(device, "patterns"))
+        printf("  pattern %-24s %s, %s\n", cli_json_text(item, "name"), cli_json_text(item, "depth"),
+               cli_json_text(item, "tier"));
 }
 
 int cli_caps(const cli_options *o) {
@@ -134,7 +127,8 @@ int cli_caps(const cli_options *o) {
     if (o->json)
         puts(json ? json : "");
     else if (error)
-        cli_fail(o, code, text_of(error, "rule"), text_of(error, "place"), "%s", text_of(error, "text"));
+        cli_fail(o, code, cli_json_text(error, "rule"), cli_json_text(error, "place"), "%s",
+                 cli_json_text(error, "text"));
     else
         cJSON_ArrayForEach(device, cJSON_GetObjectItemCaseSensitive(root, "devices")) print_device(device);
     cJSON_Delete(root);

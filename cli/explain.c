@@ -78,16 +78,6 @@ static cJSON *step_json(const explain *e, size_t index) {
     return out;
 }
 
-static const char *text_of(const cJSON *object, const char *key) {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-    return text ? text : "";
-}
-
-static double number_of(const cJSON *object, const char *key) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNumber(item) ? item->valuedouble : 0;
-}
-
 static void add_node(cJSON *list, const char *name, const char *device, const char *depth, const char *tier,
                      const char *reason, int region) {
     cJSON *node = cJSON_CreateObject();
@@ -107,8 +97,8 @@ static cJSON *nodes_json(const explain *e) {
     int index = 0;
     cJSON_ArrayForEach(region, cJSON_GetObjectItemCaseSensitive(e->plan, "regions")) {
         cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(region, "nodes"))
-            add_node(list, name->valuestring, text_of(region, "device"), text_of(region, "depth"),
-                     text_of(region, "tier"), text_of(region, "reason"), index);
+            add_node(list, name->valuestring, cli_json_text(region, "device"), cli_json_text(region, "depth"),
+                     cli_json_text(region, "tier"), cli_json_text(region, "reason"), index);
         index++;
     }
     cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(e->plan, "folded"))
@@ -119,25 +109,25 @@ static cJSON *nodes_json(const explain *e) {
 
 static void print_text(const explain *e) {
     const cJSON *region, *item;
-    printf("predicted %.3f ms, ", number_of(e->plan, "predicted_ns") / 1e6);
+    printf("predicted %.3f ms, ", cli_json_number(e->plan, "predicted_ns") / 1e6);
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(e->plan, "proven")))
         printf("proven least for these offers\n\n");
     else
         printf("unproven (budget ended): the least is not below %.3f ms\n\n",
-               number_of(e->plan, "bound_ns") / 1e6);
+               cli_json_number(e->plan, "bound_ns") / 1e6);
     printf("%-4s %-12s %-8s %-8s %-12s %12s %12s  %s\n", "#", "device", "kind", "tier", "path",
            "predicted us", e->times ? "measured us" : "", "nodes");
     cJSON_ArrayForEach(region, cJSON_GetObjectItemCaseSensitive(e->plan, "regions")) {
-        int index = (int)number_of(region, "index");
+        int index = (int)cli_json_number(region, "index");
         double measured = -1;
         for (size_t s = 0; s < e->step_count; s++) {
             entente_step step;
             entente_step_at(e->loaded.bundle, s, &step);
             if (step.region == (uint32_t)index) measured = e->times[s * MEASURED_RUNS + MEASURED_RUNS / 2];
         }
-        printf("%-4d %-12s %-8s %-8s %-12s %12.1f ", index, text_of(region, "device"),
-               text_of(region, "kind"), text_of(region, "tier"), text_of(region, "path"),
-               number_of(region, "predicted_ns") / 1e3);
+        printf("%-4d %-12s %-8s %-8s %-12s %12.1f ", index, cli_json_text(region, "device"),
+               cli_json_text(region, "kind"), cli_json_text(region, "tier"), cli_json_text(region, "path"),
+               cli_json_number(region, "predicted_ns") / 1e3);
         if (measured >= 0)
             printf("%12.1f  ", measured / 1e3);
         else
@@ -145,12 +135,12 @@ static void print_text(const explain *e) {
         int shown = 0;
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(region, "nodes")) if (shown++ < 3)
             printf("%s ", item->valuestring);
-        printf("%s\n     %s\n", shown > 3 ? "..." : "", text_of(region, "reason"));
+        printf("%s\n     %s\n", shown > 3 ? "..." : "", cli_json_text(region, "reason"));
     }
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(e->plan, "converts"))
-        printf("convert %s: %s in %s -> %s in %s, %.1f us\n", text_of(item, "value"), text_of(item, "from"),
-               text_of(item, "from_memory"), text_of(item, "to"), text_of(item, "to_memory"),
-               number_of(item, "predicted_ns") / 1e3);
+        printf("convert %s: %s in %s -> %s in %s, %.1f us\n", cli_json_text(item, "value"),
+               cli_json_text(item, "from"), cli_json_text(item, "from_memory"), cli_json_text(item, "to"),
+               cli_json_text(item, "to_memory"), cli_json_number(item, "predicted_ns") / 1e3);
     printf("%d nodes computed or removed while compiling\n",
            cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(e->plan, "folded")));
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(e->plan, "notes"))

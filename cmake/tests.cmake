@@ -2,7 +2,9 @@
 # names: a core folder and what that may use; a plugin's kernels with what plugins may use; abi or message: core/host
 # and core/ops; any other prefix: the whole core.
 ent_pkg_config(ent_check check)
+# libcheck's own limit of 4 s a test is for a quiet machine; the limit here is against tests that hang.
 set(ENT_TEST_ENVIRONMENT
+  "CK_DEFAULT_TIMEOUT=300"
   "ENTENTE_PLUGIN_PATH=${ENT_PLUGIN_OUTPUT_DIRECTORY}"
   "ENTENTE_TEST_BINARY_DIR=${PROJECT_BINARY_DIR}"
   "ASAN_OPTIONS=detect_leaks=1" "UBSAN_OPTIONS=print_stacktrace=1")

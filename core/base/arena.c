@@ -214,6 +214,14 @@ void *ent_arena_copy(ent_arena *arena, const void *data, size_t size_bytes) {
     return copy;
 }
 
+void *ent_arena_grow(void *context, void *old, size_t size_bytes) {
+    ent_arena_growth *growth = context;
+    void *fresh = ent_arena_array(growth->arena, size_bytes, 1);
+    if (fresh && old) memcpy(fresh, old, growth->size);
+    growth->size = size_bytes;
+    return fresh;
+}
+
 char *ent_arena_strdup(ent_arena *arena, const char *text) {
     return ent_arena_copy(arena, text, strlen(text) + 1);
 }

@@ -41,6 +41,14 @@ void *ent_arena_array(ent_arena *arena, size_t count, size_t size_bytes);
  * zeroed. */
 bool ent_arena_extend(ent_arena *arena, void *data, size_t old_bytes, size_t new_bytes);
 void *ent_arena_copy(ent_arena *arena, const void *data, size_t size_bytes);
+/* Grows the one buffer of a writer that doubles it, in the form that ent_message_writer.grow wants: context
+ * is an ent_arena_growth with size 0 at first. What it leaves behind in the arena is at most the final size
+ * again. NULL as ent_arena_array. */
+typedef struct ent_arena_growth {
+    ent_arena *arena;
+    size_t size;
+} ent_arena_growth;
+void *ent_arena_grow(void *context, void *old, size_t size_bytes);
 char *ent_arena_strdup(ent_arena *arena, const char *text);
 char *ent_arena_strndup(ent_arena *arena, const char *text, size_t size);
 char *ent_arena_format(ent_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -11,19 +11,6 @@
 
 #define EXACT_LIMIT (INT64_C(1) << 53)
 
-typedef struct growth {
-    ent_arena *arena;
-    size_t size;
-} growth;
-
-static void *grow_in_arena(void *context, void *old, size_t size_bytes) {
-    growth *g = context;
-    void *fresh = ent_arena_array(g->arena, size_bytes, 1);
-    if (fresh && old) memcpy(fresh, old, g->size);
-    g->size = size_bytes;
-    return fresh;
-}
-
 /* ---- to JSON ---- */
 
 static void add_hex(ent_text *out, const uint8_t *data, size_t size) {
@@ -102,8 +89,8 @@ static ent_status write_record(ent_arena *arena, ent_message_writer *writer, con
 /* Reads the record's JSON back and compares it with the bytes it came from. */
 static bool survives(ent_arena *arena, const ent_message_record *record, const char *json, size_t size) {
     ent_arena_mark mark = ent_arena_save(arena);
-    growth g = {arena, 0};
-    ent_message_writer writer = {.grow = grow_in_arena, .ctx = &g};
+    ent_arena_growth growth = {arena, 0};
+    ent_message_writer writer = {.grow = ent_arena_grow, .ctx = &growth};
     cJSON *object = cJSON_ParseWithLength(json, size);
     ent_message_begin(&writer, ENT_MESSAGE_NONE);
     bool same = object && !write_record(arena, &writer, object, 0) && ent_message_end(&writer) == ENT_OK &&
@@ -366,8 +353,8 @@ static ent_status write_message(ent_arena *arena, const cJSON *root, ent_bytes *
     }
     if (!find_kind(kind, &number)) return json_error(arena, 0, "message", "there is no message of this kind");
     if (!cJSON_IsArray(records)) return json_error(arena, 0, "records", "the message has no list of records");
-    growth g = {arena, 0};
-    ent_message_writer writer = {.grow = grow_in_arena, .ctx = &g};
+    ent_arena_growth growth = {arena, 0};
+    ent_message_writer writer = {.grow = ent_arena_grow, .ctx = &growth};
     ent_message_begin(&writer, number);
     cJSON_ArrayForEach(record, records) ENT_TRY(write_record(arena, &writer, record, index++));
     if (ent_message_end(&writer) != ENT_OK) return ent_status_out_of_memory();

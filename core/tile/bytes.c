@@ -5,28 +5,13 @@
 #include "core/ops/ops.h"
 #include "core/tile/tile.h"
 
-/* The writer doubles its buffer, so what growing leaves behind in the arena is at most the final size again.
- */
-typedef struct growth {
-    ent_arena *arena;
-    size_t size;
-} growth;
-
-static void *grow_in_arena(void *context, void *old, size_t size_bytes) {
-    growth *g = context;
-    void *fresh = ent_arena_array(g->arena, size_bytes, 1);
-    if (fresh && old) memcpy(fresh, old, g->size);
-    g->size = size_bytes;
-    return fresh;
-}
-
 static void *allocate_in_arena(void *context, size_t size_bytes) {
     return ent_arena_array(context, size_bytes, 1);
 }
 
 ent_status ent_tile_encode(const ent_tile_program *program, ent_arena *arena, ent_str *out) {
-    growth g = {arena, 0};
-    ent_message_writer writer = {.grow = grow_in_arena, .ctx = &g};
+    ent_arena_growth growth = {arena, 0};
+    ent_message_writer writer = {.grow = ent_arena_grow, .ctx = &growth};
     if (ent_tile_program_encode(program, &writer) != ENT_OK) return ent_status_out_of_memory();
     out->data = (const char *)writer.data;
     out->size = writer.size;

@@ -142,10 +142,20 @@ void ent_common_region_kernel_unload(ent_kernel *kernel);
 ent_code ent_common_region_compile(ent_device *device, const ent_call *call, uint32_t depth,
                                    const uint8_t *request, size_t size, ent_bytes *out_blob);
 
-/* Interface tables made of the above: negotiate (quote and award, no survey), compile at region depth, and a
- * runtime on host memory whose kernels are regions. */
-extern const ent_negotiate_v1 ent_common_region_negotiate;
-extern const ent_compile_v1 ent_common_region_compiler;
-extern const ent_runtime_v1 ent_common_region_runtime;
+/* An ent_runtime_v1 on host memory: all of the above, and the plugin's own kernels. */
+#define ENT_COMMON_RUNTIME(kernel_load, kernel_unload)                                                       \
+    {                                                                                                        \
+        {sizeof(ent_runtime_v1), ENT_STRUCT_RUNTIME_V1, NULL}, ent_common_buffer_create,                     \
+            ent_common_buffer_import, ent_common_buffer_destroy, ent_common_buffer_map,                      \
+            ent_common_buffer_read, ent_common_buffer_write, ent_common_queue_create,                        \
+            ent_common_queue_destroy, ent_common_fence_create, ent_common_fence_destroy,                     \
+            ent_common_fence_signal, ent_common_fence_wait, ent_common_fence_value, kernel_load,             \
+            kernel_unload, ent_common_kernel_info, ent_common_submit                                         \
+    }
+
+/* get_interface of a plugin that runs whatever core/ops evaluates, but for its device interface: negotiate
+ * (quote and award, no survey), compile at region depth, and a runtime on host memory whose kernels are
+ * regions. NULL for others. */
+const void *ent_common_region_interface(uint32_t id, uint32_t version);
 
 #endif

@@ -102,25 +102,23 @@ ent_code ent_common_region_compile(ent_device *device, const ent_call *call, uin
     return ent_common_region_blob(call, request, size, out_blob);
 }
 
-const ent_negotiate_v1 ent_common_region_negotiate = {
+static const ent_negotiate_v1 negotiate_interface = {
     {sizeof(ent_negotiate_v1), ENT_STRUCT_NEGOTIATE_V1, NULL}, NULL, ent_common_quote, ent_common_award};
-const ent_compile_v1 ent_common_region_compiler = {{sizeof(ent_compile_v1), ENT_STRUCT_COMPILE_V1, NULL},
-                                                   ent_common_region_compile};
-const ent_runtime_v1 ent_common_region_runtime = {{sizeof(ent_runtime_v1), ENT_STRUCT_RUNTIME_V1, NULL},
-                                                  ent_common_buffer_create,
-                                                  ent_common_buffer_import,
-                                                  ent_common_buffer_destroy,
-                                                  ent_common_buffer_map,
-                                                  ent_common_buffer_read,
-                                                  ent_common_buffer_write,
-                                                  ent_common_queue_create,
-                                                  ent_common_queue_destroy,
-                                                  ent_common_fence_create,
-                                                  ent_common_fence_destroy,
-                                                  ent_common_fence_signal,
-                                                  ent_common_fence_wait,
-                                                  ent_common_fence_value,
-                                                  ent_common_region_kernel_load,
-                                                  ent_common_region_kernel_unload,
-                                                  ent_common_kernel_info,
-                                                  ent_common_submit};
+static const ent_compile_v1 compile_interface = {{sizeof(ent_compile_v1), ENT_STRUCT_COMPILE_V1, NULL},
+                                                 ent_common_region_compile};
+static const ent_runtime_v1 runtime_interface =
+    ENT_COMMON_RUNTIME(ent_common_region_kernel_load, ent_common_region_kernel_unload);
+
+const void *ent_common_region_interface(uint32_t id, uint32_t version) {
+    if (version != 1) return NULL;
+    switch (id) {
+    case ENT_INTERFACE_NEGOTIATE:
+        return &negotiate_interface;
+    case ENT_INTERFACE_COMPILE:
+        return &compile_interface;
+    case ENT_INTERFACE_RUNTIME:
+        return &runtime_interface;
+    default:
+        return NULL;
+    }
+}

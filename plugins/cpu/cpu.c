@@ -100,24 +100,7 @@ static const ent_compile_v1 compile_interface = {{sizeof(ent_compile_v1), ENT_ST
                                                  cpu_compile};
 static const ent_blob_v1 blob_interface = {
     {sizeof(ent_blob_v1), ENT_STRUCT_BLOB_V1, NULL}, cpu_blob_check, cpu_blob_requirement};
-static const ent_runtime_v1 runtime_interface = {{sizeof(ent_runtime_v1), ENT_STRUCT_RUNTIME_V1, NULL},
-                                                 ent_common_buffer_create,
-                                                 ent_common_buffer_import,
-                                                 ent_common_buffer_destroy,
-                                                 ent_common_buffer_map,
-                                                 ent_common_buffer_read,
-                                                 ent_common_buffer_write,
-                                                 ent_common_queue_create,
-                                                 ent_common_queue_destroy,
-                                                 ent_common_fence_create,
-                                                 ent_common_fence_destroy,
-                                                 ent_common_fence_signal,
-                                                 ent_common_fence_wait,
-                                                 ent_common_fence_value,
-                                                 cpu_kernel_load,
-                                                 cpu_kernel_unload,
-                                                 ent_common_kernel_info,
-                                                 ent_common_submit};
+static const ent_runtime_v1 runtime_interface = ENT_COMMON_RUNTIME(cpu_kernel_load, cpu_kernel_unload);
 
 static const void *get_interface(uint32_t id, uint32_t version) {
     if (version != 1) return NULL;

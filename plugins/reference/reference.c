@@ -45,20 +45,10 @@ static ent_code declare(ent_device *device, const ent_call *call, ent_bytes *out
 
 static const ent_device_v1 device_interface = {
     {sizeof(ent_device_v1), ENT_STRUCT_DEVICE_V1, NULL}, list_devices, open_device, close_device, declare};
+
 static const void *get_interface(uint32_t id, uint32_t version) {
-    if (version != 1) return NULL;
-    switch (id) {
-    case ENT_INTERFACE_DEVICE:
-        return &device_interface;
-    case ENT_INTERFACE_NEGOTIATE:
-        return &ent_common_region_negotiate;
-    case ENT_INTERFACE_COMPILE:
-        return &ent_common_region_compiler;
-    case ENT_INTERFACE_RUNTIME:
-        return &ent_common_region_runtime;
-    default:
-        return NULL;
-    }
+    return id == ENT_INTERFACE_DEVICE && version == 1 ? &device_interface
+                                                      : ent_common_region_interface(id, version);
 }
 
 const ent_plugin ent_plugin_v1 = {{sizeof(ent_plugin), ENT_STRUCT_PLUGIN, NULL},

@@ -218,7 +218,7 @@ static const void *get_interface(uint32_t id, uint32_t version) {
     case ENT_INTERFACE_COMPILE:
         return &compile_interface;
     case ENT_INTERFACE_RUNTIME:
-        return &ent_common_region_runtime;
+        return ent_common_region_interface(id, version);
     default:
         return NULL;
     }
