@@ -31,15 +31,19 @@ typedef struct ent_plan_builder {
     ENT_ARRAY(uint32_t) values; /* partition value -> module value */
     uint32_t *value_of;         /* module value -> partition value, NONE */
     ent_partition_problem problem;
-    const uint32_t *offer_of; /* partition offer -> session offer */
-    uint32_t *assigned;       /* leaf index -> device, NONE */
-    ent_map *ways;            /* (value, from, to) -> index into way_items */
-    ENT_ARRAY(ent_plan_way) way_items;
+    const uint32_t *offer_of;  /* partition offer -> session offer */
+    uint32_t *assigned;        /* leaf index -> device, NONE */
+    ent_map *way_prices;       /* (value, from, to) -> bits of the price */
+    ent_map *change_prices;    /* (kind, from, to) -> bits of the price of a layout change */
+    ent_map *kinds;            /* dtype and shape -> kind: values of one kind share prices */
+    uint32_t kind, kind_value; /* of the value asked for last; module value + 1 */
 } ent_plan_builder;
 
 uint32_t ent_plan_intern_label(ent_plan_builder *b, uint32_t space, const ent_layout *layout);
-/* INFINITY price when there is no way. */
-const ent_plan_way *ent_plan_find_way(ent_plan_builder *b, uint32_t value, uint32_t from, uint32_t to);
+/* Price of making one form of a partition value from another; INFINITY when there is no way. */
+double ent_plan_way_price(ent_plan_builder *b, uint32_t value, uint32_t from, uint32_t to);
+/* The steps of the way, with their programs. */
+ent_plan_way ent_plan_make_way(ent_plan_builder *b, uint32_t value, uint32_t from, uint32_t to);
 ent_status ent_plan_build_problem(ent_plan_builder *b);
 /* Sets assigned devices of the leaves; fails when an assigned device is not in the set. */
 ent_status ent_plan_assign(ent_plan_builder *b);

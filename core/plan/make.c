@@ -31,10 +31,10 @@ static void add_converts(ent_plan_builder *b, const ent_partition_result *result
     uint32_t count = 0;
     for (uint32_t i = 0; i < result->convert_count; i++) {
         const ent_partition_convert *c = &result->converts[i];
-        const ent_plan_way *way = ent_plan_find_way(b, c->value, c->from, c->to);
+        ent_plan_way way = ent_plan_make_way(b, c->value, c->from, c->to);
         uint32_t graph = ent_module_value(module, b->values.items[c->value])->graph;
-        for (uint32_t s = 0; s < way->count; s++) {
-            converts[count] = way->steps[s];
+        for (uint32_t s = 0; s < way.count; s++) {
+            converts[count] = way.steps[s];
             converts[count++].before = region_in_graph(b, plan, region_of_node, c->before, graph);
         }
     }

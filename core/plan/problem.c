@@ -127,7 +127,7 @@ static ent_status add_values(ent_plan_builder *b) {
 }
 
 static double price_way(void *context, uint32_t value, uint32_t from, uint32_t to) {
-    return from == to ? 0 : ent_plan_find_way(context, value, from, to)->price_ns;
+    return from == to ? 0 : ent_plan_way_price(context, value, from, to);
 }
 
 /* Host memory is space 0; a device that shares it (a link to "host" without latency) lives there too. */
@@ -159,7 +159,9 @@ ent_status ent_plan_build_problem(ent_plan_builder *b) {
     b->graph_weight = ent_arena_alloc(b->arena, (module->graphs.count + 1) * sizeof *b->graph_weight);
     memset(b->leaf_of, 0xff, (module->nodes.count + 1) * sizeof *b->leaf_of);
     memset(b->value_of, 0xff, (module->values.count + 1) * sizeof *b->value_of);
-    b->ways = ent_map_create(b->arena);
+    b->way_prices = ent_map_create(b->arena);
+    b->change_prices = ent_map_create(b->arena);
+    b->kinds = ent_map_create(b->arena);
     find_spaces(b);
     add_leaves(b, 0, 1);
     ENT_TRY(ent_plan_assign(b));

@@ -13,7 +13,7 @@ typedef struct local_problem {
 
 static double local_price(void *context, uint32_t value, uint32_t from, uint32_t to) {
     local_problem *local = context;
-    return from == to ? 0 : ent_plan_find_way(local->b, local->values[value], from, to)->price_ns;
+    return from == to ? 0 : ent_plan_way_price(local->b, local->values[value], from, to);
 }
 
 static uint32_t index_in(const uint32_t *items, uint32_t count, uint32_t id) {
