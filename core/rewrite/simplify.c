@@ -202,6 +202,7 @@ static const ent_rewrite_rule rules[] = {
     join_casts,
     ent_rewrite_simplify_arithmetic,
     ent_rewrite_simplify_bounds,
+    ent_rewrite_simplify_pads,
     ent_rewrite_simplify_reduction,
     ent_rewrite_simplify_broadcast,
 };
