@@ -185,6 +185,42 @@ static inline void piece_conv(generator *g) {
     if (one_in(g, 2)) batch_norm(g, x);
 }
 
+/* Padding in front of a window, in either order of axes. */
+static inline void piece_pads(generator *g) {
+    shape s = {4, {1, 2, 3, 4}}, padded = s, y, w = {4, {2, 2, 2, 2}};
+    int64_t pads[8] = {0};
+    uint32_t x = add_node(g, s, "Add(%%one, %%k%u)", add_constant(g, s)), weights = add_constant(g, w);
+    for (uint32_t i = 2; i < 4; i++) {
+        pads[i] = pick(g, 3) / 2;
+        pads[i + 4] = pick(g, 5) / 2;
+        padded.dims[i] += pads[i] + pads[i + 4];
+    }
+    const char *mode = PICK_NAME(g, "constant", "constant", "edge");
+    if (one_in(g, 3)) {
+        static const int64_t last[4] = {0, 2, 3, 1}, first[4] = {0, 3, 1, 2};
+        int64_t moved[8] = {0, pads[2], pads[3], 0, 0, pads[6], pads[7], 0};
+        shape between = {4, {padded.dims[0], padded.dims[2], padded.dims[3], padded.dims[1]}};
+        x = add_node(g, between, "Pad(%%v%u, %%k%u) {mode = \"%s\"}", transpose(g, x, last),
+                     add_ints(g, moved, 8), mode);
+        x = transpose(g, x, first);
+    } else {
+        ent_text_add(&g->text, "%%k%u = constant f32[] {%s}\n", g->constants,
+                     PICK_NAME(g, "0", "-inf", "0", "0.5"));
+        uint32_t fill = g->constants++;
+        x = add_node(g, padded, "Pad(%%v%u, %%k%u, %%k%u) {mode = \"%s\"}", x, add_ints(g, pads, 8), fill,
+                     mode);
+    }
+    y = padded;
+    y.dims[2] -= 1;
+    y.dims[3] -= 1;
+    if (one_in(g, 3))
+        add_node(g, y, "MaxPool(%%v%u) {kernel_shape = [2, 2]}", x);
+    else if (one_in(g, 2))
+        add_node(g, y, "AveragePool(%%v%u) {kernel_shape = [2, 2], count_include_pad = %u}", x, pick(g, 2));
+    else
+        add_node(g, y, "Conv(%%v%u, %%k%u)", x, weights);
+}
+
 static inline void piece_matmul(generator *g) {
     uint32_t x = pick_ranked(g, 2);
     shape s = g->values[x].shape, y = s;
