@@ -73,7 +73,8 @@ static void compare(const cli_options *o, const entente_tensor *got, const enten
     }
 }
 
-static int read_numbered(const char *folder, const char *kind, entente_tensor *out, size_t *count) {
+static int read_numbered(const char *folder, const char *kind, entente_tensor *out, size_t *count, char *why,
+                         size_t room) {
     for (*count = 0; *count < CLI_MAX; (*count)++) {
         char path[4096];
         struct stat info;
@@ -81,7 +82,7 @@ static int read_numbered(const char *folder, const char *kind, entente_tensor *o
         if (stat(path, &info) != 0) return 0;
         entente_compile_result details;
         int code = entente_tensor_read(path, &out[*count], &details);
-        if (code) fprintf(stderr, "%s: %s\n", details.place, details.text);
+        if (code) snprintf(why, room, "%.1000s: %.1000s [%s]", details.place, details.text, details.rule);
         entente_compile_result_free(&details);
         if (code) return code;
     }
@@ -101,7 +102,7 @@ static int run_case(const cli_options *o, const char *model, const entente_tenso
     cli_loaded loaded;
     int code = cli_load_for(&quiet, model, names, inputs, input_count, &loaded);
     if (code) {
-        snprintf(why, room, "refused with code %d", code);
+        snprintf(why, room, "%s", cli_last_error());
         return code;
     }
     entente_tensor outputs[CLI_MAX] = {{0}};
@@ -125,16 +126,27 @@ static int run_case(const cli_options *o, const char *model, const entente_tenso
     return code;
 }
 
+/* Files of sequences and optionals are no tensors: then it is the model that is not supported. */
+static int explain_data(const cli_options *o, const char *model, int code, char *why, size_t room) {
+    cli_options quiet = *o;
+    quiet.json = false;
+    cli_loaded loaded;
+    int refused = cli_load_for(&quiet, model, NULL, NULL, 0, &loaded);
+    if (!refused) cli_unload(&loaded);
+    if (refused) snprintf(why, room, "%s", cli_last_error());
+    return refused ? refused : code;
+}
+
 static void check_set(const cli_options *o, const char *folder, const char *set, tally *t) {
-    char model[4096], data[4096], why[600] = "";
+    char model[4096], data[4096], why[2400] = "";
     snprintf(model, sizeof model, "%s/model.onnx", folder);
     snprintf(data, sizeof data, "%s/%s", folder, set);
     entente_tensor inputs[CLI_MAX] = {{0}}, wanted[CLI_MAX] = {{0}};
     size_t input_count = 0, wanted_count = 0;
-    int code = read_numbered(data, "input", inputs, &input_count);
-    if (!code) code = read_numbered(data, "output", wanted, &wanted_count);
+    int code = read_numbered(data, "input", inputs, &input_count, why, sizeof why);
+    if (!code) code = read_numbered(data, "output", wanted, &wanted_count, why, sizeof why);
     if (code)
-        snprintf(why, sizeof why, "its data cannot be read");
+        code = explain_data(o, model, code, why, sizeof why);
     else
         code = run_case(o, model, inputs, input_count, wanted, wanted_count, why, sizeof why);
     for (size_t i = 0; i < input_count; i++) entente_tensor_free(&inputs[i]);

@@ -81,6 +81,12 @@ void cli_print_help(FILE *to, const char *name) {
                     commands[i].summary[0] - 32, commands[i].summary + 1, commands[i].help, compile_options);
 }
 
+static char last_error[2400];
+
+const char *cli_last_error(void) {
+    return last_error;
+}
+
 int cli_fail(const cli_options *options, int code, const char *rule, const char *place, const char *format,
              ...) {
     char text[2048];
@@ -96,6 +102,7 @@ int cli_fail(const cli_options *options, int code, const char *rule, const char 
         cJSON_AddStringToObject(error, "text", text);
         cli_print_json(root);
     }
+    snprintf(last_error, sizeof last_error, "%s [%s]", text, rule);
     ent_log(ENT_LOG_ERROR, "%s: %s [%s]", place, text, rule);
     return code;
 }
