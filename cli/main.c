@@ -153,9 +153,7 @@ int main(int argc, char **argv) {
         parsed.command = argv[1];
         int code = cli_parse(argc - 1, argv + 1, &parsed);
         if (code == 0) {
-            ent_log_set_level(parsed.verbosity == 0   ? ENT_LOG_WARNING
-                              : parsed.verbosity == 1 ? ENT_LOG_INFO
-                                                      : ENT_LOG_DEBUG);
+            entente_set_log_level(ENT_LOG_WARNING + parsed.verbosity);
             code = commands[i].run(&parsed);
         }
         if (fflush(stdout) != 0 && code == 0) code = ENTENTE_USAGE;

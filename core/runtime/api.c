@@ -33,6 +33,12 @@ static int out_of_memory(entente_error *error) {
     return ent_runtime_api_status(error, ent_status_out_of_memory());
 }
 
+void entente_set_log_level(int level) {
+    ent_log_set_level(level < ENT_LOG_ERROR   ? ENT_LOG_ERROR
+                      : level > ENT_LOG_DEBUG ? ENT_LOG_DEBUG
+                                              : (ent_log_level)level);
+}
+
 const char *entente_version(void) {
     return ENTENTE_VERSION;
 }

@@ -117,6 +117,9 @@ typedef struct entente_options {
 
 /* "0.1.0" */
 ENTENTE_API const char *entente_version(void);
+/* What is logged, process-wide: 0 errors, 1 warnings too (at first), 2 notes such as the time of each stage,
+ * 3 everything. Any thread. */
+ENTENTE_API void entente_set_log_level(int level);
 /* "f32"; "none" for an unknown number. */
 ENTENTE_API const char *entente_dtype_name(uint32_t dtype);
 

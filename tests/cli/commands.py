@@ -45,6 +45,9 @@ def usage():
     for command in "compile run check bench explain caps plugins print".split():
         expect(f"help {command}", 0, command, "--help", stdout=f"Usage: entente {command}")
     expect("no command", 1, "frobnicate", stderr="usage.command")
+    expect("stages are logged with -v", 0, "print", DIGITS, "-v", stderr="stage rewrite: ")
+    _, _, quiet = run("print", DIGITS)
+    check("nothing is logged without -v", quiet == "", quiet)
     expect("no such option", 1, "compile", DIGITS, "--frobnicate", stderr="usage.option")
     expect("no output", 1, "compile", DIGITS, stderr="-o FILE.ent")
     expect("bad number", 1, "run", DIGITS, "--threads", "many", stderr="usage.value")
