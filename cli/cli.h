@@ -48,7 +48,7 @@ void cli_print_help(FILE *to, const char *command);
 /* Prints an error (stderr, and JSON on stdout with --json) and returns its code. */
 int cli_fail(const cli_options *options, int code, const char *rule, const char *place, const char *format,
              ...) __attribute__((format(printf, 5, 6)));
-/* Text and rule of the newest error; "" before the first. Valid until the next. */
+/* Place, text and rule of the newest error; "" before the first. Valid until the next. */
 const char *cli_last_error(void);
 int cli_fail_compile(const cli_options *options, const entente_compile_result *result);
 int cli_fail_run(const cli_options *options, const entente_error *error);

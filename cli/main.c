@@ -102,7 +102,7 @@ int cli_fail(const cli_options *options, int code, const char *rule, const char 
         cJSON_AddStringToObject(error, "text", text);
         cli_print_json(root);
     }
-    snprintf(last_error, sizeof last_error, "%s [%s]", text, rule);
+    snprintf(last_error, sizeof last_error, "%s: %s [%s]", place, text, rule);
     ent_log(ENT_LOG_ERROR, "%s: %s [%s]", place, text, rule);
     return code;
 }
