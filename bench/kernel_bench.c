@@ -267,11 +267,22 @@ static bench_case cases[] = {
      .stride = 1},
 };
 
+static void *allocate(void *context, size_t size, size_t alignment) {
+    (void)context;
+    return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+static void release(void *context, void *memory) {
+    (void)context;
+    free(memory);
+}
+
 static void print_probe(bool json) {
+    const ent_host host = {.allocate = allocate, .release = release};
     ent_cpu_probe p;
     ent_cpu_pool *pool = ent_cpu_pool_create(2);
     int64_t start = now_ns();
-    bool ok = ent_cpu_probe_run(k, pool, &p);
+    bool ok = ent_cpu_probe_run(k, pool, &p) && ent_cpu_probe_steps(&host, k, &p);
     double ms = (double)(now_ns() - start) / 1e6;
     ent_cpu_pool_destroy(pool);
     if (!ok) return;
@@ -287,11 +298,17 @@ static void print_probe(bool json) {
                  {"probe_fork_join_ns", p.fork_join_ns},
                  {"probe_gemm_share", p.gemm_share},
                  {"probe_depthwise_share", p.depthwise_share},
-                 {"probe_relu_ns", p.elementwise_cheap_ns},
+                 {"probe_add_ns", p.elementwise_cheap_ns},
                  {"probe_tanh_ns", p.elementwise_costly_ns},
                  {"probe_sum_ns", p.reduce_ns},
                  {"probe_softmax_ns", p.softmax_ns},
-                 {"probe_copy_gb_s", p.copy_bytes_per_ns}};
+                 {"probe_copy_gb_s", p.copy_bytes_per_ns},
+                 {"probe_launch_ns", p.launch_ns},
+                 {"probe_instance_ns", p.instance_ns},
+                 {"probe_op_ns", p.op_ns},
+                 {"probe_strided_ns", p.strided_ns},
+                 {"probe_gather_ns", p.gather_ns},
+                 {"probe_gemm_efficiency", p.gemm_efficiency}};
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         printf(json ? ", \"%s\": %.4g" : "%-34s %10.4g\n", facts[i].name, facts[i].value);
 }

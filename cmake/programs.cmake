@@ -16,6 +16,12 @@ foreach(example IN LISTS examples)
   target_link_libraries(${name} PRIVATE entente_runtime m)
 endforeach()
 
+# What ./dev bench kernels runs.
+if(TARGET entente_cpu_kernels)
+  add_executable(entente_kernel_bench ${PROJECT_SOURCE_DIR}/bench/kernel_bench.c)
+  target_link_libraries(entente_kernel_bench PRIVATE entente_cpu_kernels)
+endif()
+
 file(GLOB capability_records CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/capability-db/*.json
      ${PROJECT_SOURCE_DIR}/capability-db/*/*.json)
 foreach(record IN LISTS capability_records)

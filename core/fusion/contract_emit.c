@@ -108,10 +108,27 @@ static bool find_axes(emitter *e) {
     return true;
 }
 
+/* Sums and bounds are done as the product leaves its registers; other maps come after. */
+static int64_t maps_after(const emitter *e) {
+    int64_t maps = 0;
+    for (uint32_t i = 0; i < e->group->item_count; i++) {
+        const fusion_item *item = &e->group->context->items[e->group->items[i]];
+        maps += item->item_class == FUSION_ELEMENTWISE && item->op != ENT_OP_Add && item->op != ENT_OP_Relu &&
+                item->op != ENT_OP_Clip;
+    }
+    return maps;
+}
+
 static void choose_tiles(emitter *e) {
     const fusion_contraction *c = e->c;
-    fusion_shape shape = {
-        .m1 = 1, .m2 = 1, .n = c->n, .k = c->k, .taps = 1, .others = c->groups, .a_spread = 1};
+    fusion_shape shape = {.m1 = 1,
+                          .m2 = 1,
+                          .n = c->n,
+                          .k = c->k,
+                          .taps = 1,
+                          .others = c->groups,
+                          .a_spread = 1,
+                          .maps = maps_after(e)};
     if (e->m_count) shape.m2 = rows_of(e, e->m_axis[e->m_count - 1]);
     if (e->m_count == 2) shape.m1 = rows_of(e, e->m_axis[0]);
     if (c->groups > 1) shape.n_within = c->n;

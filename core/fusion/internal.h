@@ -314,12 +314,14 @@ typedef struct fusion_shape {
     int64_t others;   /* instances that further grid axes multiply */
     int64_t n_within; /* n tiles must divide this (channels of one group); 0: no such rule */
     double a_spread;  /* bytes of A read per row and k element, over 4: below 1 when windows overlap */
+    int64_t maps;     /* elementwise ops on the result that run over it again, row by row */
 } fusion_shape;
 typedef struct fusion_tiles {
     int64_t m1, m2, n, k;
     bool n_fastest; /* order of the grid */
 } fusion_tiles;
 void fusion_tiles_choose(const ent_capability *capability, const fusion_shape *shape, fusion_tiles *out);
+#define FUSION_ROW_OPS 0.25 /* of an op: each further row of a tile that does not lie in one piece */
 double fusion_level_bytes(const ent_capability *capability, const char *name, double otherwise);
 
 /* ---- contract_emit.c ---- */

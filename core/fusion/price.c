@@ -33,6 +33,7 @@ typedef struct walk {
     double access_times[MAX_ACCESSES];
     uint32_t access_count;
     bool mma_operand[1024]; /* tiles that feed a matrix multiply */
+    bool in_pieces;         /* results are stored as pieces of longer rows, and so computed piece by piece */
     bool has_mma;
 } walk;
 
@@ -137,6 +138,11 @@ static void price_map(walk *w, const ent_tile_op *op) {
         w->compute_ns += 2 * elements / positive(cost->window_gflops, 8) + 0.25 * cost->op_ns * w->times;
     else
         w->compute_ns += elements * map_ns(w, op->kind) * fmax(wide, 0.5) + cost->op_ns * w->times;
+    const ent_tile_value *dst = &w->program->values[op->dst];
+    bool folds = op->source_count != 1 || op->kind == ENT_MAP_RELU || op->kind == ENT_MAP_CLIP ||
+                 op->kind == ENT_MAP_SCALE_SHIFT; /* done as the product leaves its registers */
+    if (w->has_mma && w->in_pieces && !folds)
+        w->compute_ns += FUSION_ROW_OPS * cost->op_ns * elements / (double)dst->shape[dst->rank - 1];
 }
 
 /* Innermost tile axis above 1 advances the buffer's innermost element by one. */
@@ -312,9 +318,32 @@ static double dram_traffic(const walk *w, const machine *m, double constant_byte
         const ent_tile_buffer *buffer = &w->program->buffers[w->program->accesses[op->access].buffer];
         double size = buffer_bytes(buffer), limit = m->l3_bytes * 0.5;
         bool far = buffer->role == ENT_ROLE_CONSTANT ? constant_bytes > limit : size > limit;
-        if (far) total += beyond[i];
+        /* A line that is written is read first, and goes back later. */
+        if (far) total += op->opcode == ENT_TILE_STORE ? 2 * beyond[i] : beyond[i];
     }
     return total;
+}
+
+static bool stores_pieces(const ent_tile_program *program, const ent_tile_op *op) {
+    const ent_tile_access *access = &program->accesses[op->access];
+    const ent_tile_buffer *buffer = &program->buffers[access->buffer];
+    const ent_tile_value *value = &program->values[op->source[0]];
+    uint32_t last = buffer->rank ? buffer->layout.order[buffer->rank - 1] : 0;
+    return buffer->rank > 0 && value->rank > 1 && access->index[last].tile_axis == value->rank - 1 &&
+           value->shape[value->rank - 1] < constant_dim(buffer->dims[last]);
+}
+
+/* Bytes of activations that another unit wrote, and that so come out of its caches: with n units, n - 1 of n.
+ */
+static double shared_traffic(const walk *w, double units) {
+    double bytes = 0;
+    for (uint32_t i = 0; i < w->access_count; i++) {
+        const ent_tile_op *op = &w->program->ops[w->access_op[i]];
+        const ent_tile_buffer *buffer = &w->program->buffers[w->program->accesses[op->access].buffer];
+        if (op->opcode != ENT_TILE_STORE && buffer->role == ENT_ROLE_INPUT)
+            bytes += footprint(w, w->access_op[i], 0);
+    }
+    return bytes * (units - 1) / units;
 }
 
 static void start(walk *w, const ent_tile_program *program, const ent_capability *capability) {
@@ -330,6 +359,8 @@ static void start(walk *w, const ent_tile_program *program, const ent_capability
         w->filled *= w->trips[g] ? (double)extent / (double)(w->trips[g] * step) : 1;
     }
     for (uint32_t i = 0; i < program->op_count; i++) {
+        if (program->ops[i].opcode == ENT_TILE_STORE)
+            w->in_pieces |= stores_pieces(program, &program->ops[i]);
         if (program->ops[i].opcode != ENT_TILE_MMA) continue;
         for (uint32_t s = 0; s < 2; s++)
             if (program->ops[i].source[s] < 1024) w->mma_operand[program->ops[i].source[s]] = true;
@@ -350,7 +381,7 @@ ent_status fusion_price(const ent_tile_program *program, const ent_capability *c
     double rounds = ceil(w.instances / m.units);
     if (w.instances > 8 * m.units) rounds = w.instances / m.units;
     double compute = rounds * (w.compute_ns + cost->instance_ns);
-    double l3_bytes = traffic_beyond(&w, m.l2_bytes * 0.75, &first, beyond);
+    double l3_bytes = traffic_beyond(&w, m.l2_bytes * 0.75, &first, beyond) + shared_traffic(&w, m.units);
     double l2_bytes = traffic_beyond(&w, m.l1_bytes * 0.75, &first, beyond);
     double dram_bytes = dram_traffic(&w, &m, constant_bytes);
     double l2_ns = l2_bytes / (m.l2_gbps * workers);

@@ -71,6 +71,7 @@ static void consider(chooser *c, int64_t t1, int64_t t2, int64_t n) {
     double compute = 2 * padded * sum * filled / c->gflops;
     double blocks = (double)(s->taps * fusion_ceil(s->k, k));
     compute += c->instance_ns + c->op_ns * (2 + blocks);
+    if (n < s->n) compute += FUSION_ROW_OPS * c->op_ns * (double)(s->maps * rows);
     if (blocks > 1) compute += 0.02 * (double)(rows * n) * ((double)fusion_ceil(s->k, k) - 1);
     double rounds = instances > 8 * c->units ? instances / c->units : ceil(instances / c->units);
     double a_all = 4.0 * (double)(s->m1 * s->m2 * s->k) * s->a_spread, b_all = 4.0 * (double)s->n * sum;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_VERSION 1
+#define CACHE_VERSION 2
 #define MAX_FILE_BYTES 16384
 
 static const struct field {
@@ -33,12 +33,20 @@ static const struct field {
     {"copy_bytes_per_ns", offsetof(ent_cpu_probe, copy_bytes_per_ns), 0.01, 1e4},
     {"reduce_ns", offsetof(ent_cpu_probe, reduce_ns), 1e-4, 1e3},
     {"softmax_ns", offsetof(ent_cpu_probe, softmax_ns), 1e-4, 1e4},
+    {"divide_ns", offsetof(ent_cpu_probe, divide_ns), 1e-4, 1e3},
+    {"launch_ns", offsetof(ent_cpu_probe, launch_ns), 1, 1e5},
+    {"instance_ns", offsetof(ent_cpu_probe, instance_ns), 1, 1e5},
+    {"op_ns", offsetof(ent_cpu_probe, op_ns), 1, 1e5},
+    {"strided_ns", offsetof(ent_cpu_probe, strided_ns), 1e-3, 1e4},
+    {"gather_ns", offsetof(ent_cpu_probe, gather_ns), 1e-3, 1e4},
+    {"gemm_efficiency", offsetof(ent_cpu_probe, gemm_efficiency), 0.05, 1.5},
 };
 /* 0: unknown */
 static const struct field sizes[] = {
     {"l1_bytes", offsetof(ent_cpu_probe, l1_bytes), 0, 1 << 24},
     {"l2_bytes", offsetof(ent_cpu_probe, l2_bytes), 0, 1 << 30},
     {"l3_bytes", offsetof(ent_cpu_probe, l3_bytes), 0, 1e12},
+    {"l3_kept_bytes", offsetof(ent_cpu_probe, l3_kept_bytes), 0, 1e12},
 };
 #define SIZE_COUNT (sizeof sizes / sizeof sizes[0])
 #define FIELD_COUNT (sizeof fields / sizeof fields[0])
@@ -168,7 +176,9 @@ bool cpu_probe_get(cpu_device *device, ent_cpu_probe *out) {
         *out = cached;
         return true;
     }
-    if (!ent_cpu_probe_run(device->kernels, device->pool, out)) return false;
+    if (!ent_cpu_probe_run(device->kernels, device->pool, out) ||
+        !ent_cpu_probe_steps(device->head.host, device->kernels, out))
+        return false;
     keep_in_range(out);
     if (has_path) write_cache(path, key, out);
     return true;

@@ -41,7 +41,7 @@ static void put_memory(document *d, const ent_cpu_probe *p, const cpu_device *de
     put(d,
         "  {\"name\": \"l3\", \"scope\": \"device\", \"bytes\": %lld, \"read_gbps\": %.1f, \"unit_gbps\": "
         "%.1f},\n",
-        (long long)(p->l3_bytes ? p->l3_bytes : 8388608), l3 * device->threads, l3);
+        (long long)p->l3_kept_bytes, l3 * device->threads, l3);
     put(d,
         "  {\"name\": \"dram\", \"scope\": \"host\", \"bytes\": 1000000000000, \"read_gbps\": %.1f, "
         "\"unit_gbps\": %.1f}],\n",
@@ -59,7 +59,6 @@ static void put_matrix_unit(document *d, const ent_cpu_probe *p, const cpu_devic
         p->fma_flops * p->gemm_share / 1e9, ENT_CPU_PANEL);
 }
 
-/* What one step costs beside its arithmetic was measured on the executor; the rest scales with the probe. */
 static void put_tile(document *d, const ent_cpu_probe *p) {
     static const char *const maps[] = {
         "copy",     "neg",          "abs",        "sqrt",    "rsqrt",         "reciprocal", "exp",
@@ -70,18 +69,16 @@ static void put_tile(document *d, const ent_cpu_probe *p) {
         "sub",      "mul",          "div",        "max",     "min",           "pow",        "prelu",
         "equal",    "less",         "less_equal", "greater", "greater_equal", "and",        "or",
         "xor",      "fma",          "select"};
-    double cheap = p->elementwise_cheap_ns * 1.3, copy = 4 / at_least(p->copy_bytes_per_ns, 0.5);
     put(d,
-        " \"tile\": {\"launch_ns\": %d, \"sync_ns\": %.0f, \"instance_ns\": %d, \"op_ns\": %d, "
-        "\"mma_efficiency\": %.2f,\n",
-        250, p->fork_join_ns, 60, 50, 0.95);
+        " \"tile\": {\"launch_ns\": %.0f, \"sync_ns\": %.0f, \"instance_ns\": %.1f, \"op_ns\": %.1f, "
+        "\"mma_efficiency\": %.3f,\n",
+        p->launch_ns, p->fork_join_ns, p->instance_ns, p->op_ns, p->gemm_efficiency);
     put(d,
         "  \"map_cheap_ns\": %.4f, \"map_divide_ns\": %.4f, \"map_transcendental_ns\": %.4f, \"reduce_ns\": "
         "%.4f,\n",
-        cheap, cheap + p->elementwise_costly_ns * 0.25, p->elementwise_costly_ns,
-        at_least(p->reduce_ns, cheap / 2));
-    put(d, "  \"copy_strided_ns\": %.4f, \"gather_ns\": %.4f, \"window_gflops\": %.1f,\n", copy * 3,
-        1.5 + copy, p->fma_flops * p->depthwise_share / 1e9);
+        p->elementwise_cheap_ns, p->divide_ns, p->elementwise_costly_ns, p->reduce_ns);
+    put(d, "  \"copy_strided_ns\": %.4f, \"gather_ns\": %.4f, \"window_gflops\": %.1f,\n", p->strided_ns,
+        p->gather_ns, p->fma_flops * p->depthwise_share / 1e9);
     put(d, "  \"maps\": [");
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) put(d, "%s\"%s\"", i ? ", " : "", maps[i]);
     put(d, "]},\n");
@@ -98,15 +95,15 @@ ent_code cpu_declare(ent_device *device, const ent_call *call, ent_bytes *out_js
     put(&text, " \"description\": \"microkernels and vector kernels, %s, %d threads\",\n",
         ent_cpu_isa_name(d->isa), d->threads);
     put(&text,
-        " \"units\": %d, \"vector_lanes_f32\": %lld, \"launch_ns\": 250, \"depths\": [\"tile\", "
+        " \"units\": %d, \"vector_lanes_f32\": %lld, \"launch_ns\": %.0f, \"depths\": [\"tile\", "
         "\"region\"],\n",
-        d->threads, (long long)d->kernels->lanes);
+        d->threads, (long long)d->kernels->lanes, probe.launch_ns);
     put_memory(&text, &probe, d);
     put_matrix_unit(&text, &probe, d);
     put_tile(&text, &probe);
     put(&text, " \"links\": [{\"to\": \"host\", \"latency_ns\": 0, \"gbps\": %.1f}],\n",
         at_least(probe.dram_read_bytes_per_ns, 1));
-    /* core/ops in plain C, for what no tile program says: priced by its own speed, so that it wins nothing
+    /* core/ops in plain C, for what no tile program says. Not measured: a price at which it wins nothing
      * else. */
     put(&text, " \"patterns\": [{\"name\": \"core-ops\", \"depth\": \"region\", \"tier\": \"generic\", "
                "\"any_op\": true,\n");

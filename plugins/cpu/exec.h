@@ -184,8 +184,8 @@ void exec_layer_norm(exec_run *run, const exec_step *step);
 uint32_t exec_rows_mask(const exec_step *step); /* axes that make a row */
 
 /* ---- exec_run.c ---- */
-/* Runs all instances. scratch has pool threads * plan->scratch_bytes. buffers: one address a buffer of the
- * program. */
+/* Runs all instances (pool NULL: on the caller alone). scratch has pool threads * plan->scratch_bytes.
+ * buffers: one address a buffer of the program. */
 void exec_plan_run(const exec_plan *plan, ent_cpu_pool *pool, char *scratch, void *const *buffers);
 
 /* ---- exec_access.c: places of tiles ---- */

@@ -99,7 +99,7 @@ static void run_chunk(void *context, int64_t begin, int64_t end, int thread) {
 void exec_plan_run(const exec_plan *plan, ent_cpu_pool *pool, char *scratch, void *const *buffers) {
     exec_job job = {plan, buffers, scratch};
     if (plan->instances == 0) return;
-    if (plan->instances == 1 || plan->work_ns < PARALLEL_NS || ent_cpu_pool_threads(pool) == 1)
+    if (plan->instances == 1 || !pool || plan->work_ns < PARALLEL_NS || ent_cpu_pool_threads(pool) == 1)
         run_chunk(&job, 0, plan->instances, 0);
     else
         ent_cpu_pool_run(pool, plan->instances, run_chunk, &job);

@@ -58,8 +58,12 @@ static void run_read(bench *b) {
     (void)sink;
 }
 
-static void run_relu(bench *b) {
-    b->kernels->unary[ENT_CPU_RELU](b->memory, b->memory + 2048, 2048, 0, 0);
+static void run_add(bench *b) {
+    b->kernels->binary[ENT_CPU_ADD][ENT_CPU_F32](b->memory, 1, b->memory + 2048, 1, b->memory + 4096, 2048);
+}
+
+static void run_divide(bench *b) {
+    b->kernels->binary[ENT_CPU_DIV][ENT_CPU_F32](b->memory, 1, b->memory + 2048, 1, b->memory + 4096, 2048);
 }
 
 static void run_tanh(bench *b) {
@@ -129,7 +133,7 @@ static void run_region(bench *b) {
 }
 
 /* If the tasks ran one after the other, another program had the second processor: sleep a little and look
- * again. */
+ * again. If it never leaves, the figure says nothing about this machine beyond that bound. */
 static double fork_join_ns(bench *b) {
     double least = 1e30;
     for (int attempt = 0; attempt < 10; attempt++) {
@@ -138,7 +142,7 @@ static double fork_join_ns(bench *b) {
         if (least < TASK_NS / 2) break;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
-    return least;
+    return least < TASK_NS / 2 ? least : TASK_NS / 2;
 }
 
 static bool read_line(const char *directory, const char *file, char *line, int size) {
@@ -192,6 +196,15 @@ static double read_rate(bench *b, int64_t bytes) {
     return (double)bytes / least_ns(b, run_read);
 }
 
+/* A level shared with other processors, or with other guests of the host, keeps less than its size. */
+static int64_t kept_bytes(bench *b, const ent_cpu_probe *p) {
+    int64_t kept = p->l2_bytes ? p->l2_bytes * 4 : 2 << 20, most = p->l3_bytes ? p->l3_bytes : kept;
+    while (kept * 2 <= most && kept * 2 <= (int64_t)ARENA_FLOATS * 4 &&
+           read_rate(b, kept * 2) > 0.7 * p->l3_read_bytes_per_ns)
+        kept *= 2;
+    return kept;
+}
+
 /* One pass over memory that was flushed from the caches. */
 static double dram_rate(bench *b) {
     double best = 0;
@@ -221,7 +234,9 @@ bool ent_cpu_probe_run(const ent_cpu_kernels *kernels, ent_cpu_pool *pool, ent_c
     p.l2_read_bytes_per_ns = read_rate(&b, (p.l2_bytes ? p.l2_bytes : 256 << 10) / 2);
     p.l3_read_bytes_per_ns = read_rate(&b, p.l2_bytes ? p.l2_bytes * 4 : 2 << 20);
     p.dram_read_bytes_per_ns = dram_rate(&b);
-    p.elementwise_cheap_ns = least_ns(&b, run_relu) / 2048;
+    p.l3_kept_bytes = kept_bytes(&b, &p);
+    p.elementwise_cheap_ns = least_ns(&b, run_add) / 2048;
+    p.divide_ns = least_ns(&b, run_divide) / 2048;
     p.elementwise_costly_ns = least_ns(&b, run_tanh) / 2048;
     p.reduce_ns = least_ns(&b, run_sum) / 2048;
     p.softmax_ns = least_ns(&b, run_softmax) / 256;

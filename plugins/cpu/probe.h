@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "abi/ent_plugin.h"
 #include "kernels/kernels.h"
 #include "pool.h"
 
@@ -19,15 +20,27 @@ typedef struct ent_cpu_probe {
     double fork_join_ns;          /* what a region costs beyond its tasks, one a thread, back to back */
     double gemm_share;            /* of fma_flops: packed, 64 x 256 x 64, all in L2 */
     double depthwise_share;       /* of fma_flops: 3 x 3, 64 channels, in L1 */
-    double elementwise_cheap_ns;  /* an element of relu in L1 */
+    int64_t l3_kept_bytes;        /* largest working set still read at about the speed of L3 */
+    double elementwise_cheap_ns;  /* an element of a sum of two tensors in L1 */
+    double divide_ns;             /* an element of a quotient in L1 */
     double elementwise_costly_ns; /* an element of tanh in L1 */
     double copy_bytes_per_ns;     /* copy_rows within L2: bytes copied, counted once */
     double reduce_ns;             /* an element of a sum in L1 */
     double softmax_ns;            /* an element of a 256-wide softmax row */
+    /* By ent_cpu_probe_steps, of the executor: */
+    double launch_ns;       /* a program's start */
+    double instance_ns;     /* an instance beyond its ops */
+    double op_ns;           /* an op beyond its elements */
+    double strided_ns;      /* an element of a transposing copy in L1 */
+    double gather_ns;       /* an element fetched by index */
+    double gemm_efficiency; /* of gemm_share: with rows from L2 or L3, tile by tile */
 } ent_cpu_probe;
 
 /* Fills *out_probe. `pool` is used for fork_join_ns and may be NULL (then 0). False when out of memory. The
  * caller caches the result; it depends on the processor, the ISA level and the thread count. */
 bool ent_cpu_probe_run(const ent_cpu_kernels *kernels, ent_cpu_pool *pool, ent_cpu_probe *out_probe);
+
+/* The executor's own costs, after ent_cpu_probe_run. False when out of memory. */
+bool ent_cpu_probe_steps(const ent_host *host, const ent_cpu_kernels *kernels, ent_cpu_probe *probe);
 
 #endif
