@@ -142,6 +142,25 @@ static ent_status run_rule(ent_infer *infer) {
     return NULL;
 }
 
+/* NULL: the condition of the If is not known. */
+static const char *branch_taken(const ent_infer *infer) {
+    int64_t condition[ENT_MAX_ELEMENTS];
+    uint32_t count;
+    if (infer->node->op != ENT_OP_If || infer->node->input_count == 0 ||
+        !ent_infer_numbers(infer, 0, condition, &count) || count != 1)
+        return NULL;
+    return condition[0] ? "then_branch" : "else_branch";
+}
+
+/* A branch for another rank than the model has need not make sense: only if it runs is its error one. */
+static ent_status infer_body(const ent_infer *infer, const ent_attr *attr) {
+    const char *taken = branch_taken(infer);
+    ent_status status = infer_graph(infer->module, (uint32_t)attr->i, infer->scratch, infer->depth + 1);
+    bool runs =
+        !taken || (attr->name.size == strlen(taken) && memcmp(attr->name.data, taken, attr->name.size) == 0);
+    return status && status->code == ENT_ERROR_MODEL && !runs ? NULL : status;
+}
+
 static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scratch, uint32_t depth) {
     ent_node *n = ent_module_node(module, node);
     ent_infer infer = {module, scratch, node, n, n->attrs, NULL, depth};
@@ -153,7 +172,7 @@ static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scrat
                                   ENT_MAX_NESTING);
         if (attr->i <= 0 || attr->i >= module->graphs.count)
             return ent_infer_fail(&infer, "graph.owner", "a body is missing");
-        ENT_TRY(infer_graph(module, (uint32_t)attr->i, scratch, depth + 1));
+        ENT_TRY(infer_body(&infer, attr));
     }
     ent_arena_mark mark = ent_arena_save(scratch);
     infer.out = ent_arena_alloc(scratch, n->output_count * sizeof *infer.out);
@@ -227,6 +246,9 @@ ent_status ent_infer_If(ent_infer *infer) {
     if (condition->dtype && condition->dtype != ENT_DTYPE_BOOL)
         return ent_infer_fail(infer, "dtype.condition", "the condition has type %s, not bool",
                               ent_dtype_name((ent_dtype)condition->dtype));
+    const char *taken = branch_taken(infer);
+    if (taken && strcmp(taken, "then_branch") == 0) no = yes;
+    if (taken && strcmp(taken, "else_branch") == 0) yes = no;
     for (uint32_t i = 0; i < infer->node->output_count; i++) {
         uint32_t x = yes->outputs.items[i], y = no->outputs.items[i];
         uint32_t p = ent_module_value(infer->module, x)->dtype, q = ent_module_value(infer->module, y)->dtype;
