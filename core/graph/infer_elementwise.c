@@ -148,19 +148,23 @@ ent_status ent_infer_CastLike(ent_infer *infer) {
     return NULL;
 }
 
+/* A scalar, or the list of one element that exporters write for it. */
+static bool holds_one(const ent_value *value) {
+    return value->rank == 0 || (value->rank == 1 && value->dims[0] == 1);
+}
+
 /* A scale is a scalar, one per index of the axis, or blocks along it. */
 static ent_status check_scale(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0), *scale = ent_infer_input(infer, 1),
                     *zero = ent_infer_input(infer, 2);
     uint32_t axis;
-    bool ok = true;
-    if (zero && zero->rank != scale->rank) ok = false;
-    for (uint32_t i = 0; ok && zero && i < zero->rank; i++)
+    bool single = holds_one(scale), both = single && zero && holds_one(zero);
+    bool ok = both || !zero || zero->rank == scale->rank;
+    for (uint32_t i = 0; ok && !both && zero && i < zero->rank; i++)
         ok = !ent_infer_differ(infer, zero->dims[i], scale->dims[i]);
     if (!ok)
         return ent_infer_fail(infer, "shape.quantize", "scale %s and zero point %s have different shapes",
                               ent_infer_text(infer, 1), ent_infer_text(infer, 2));
-    bool single = scale->rank == 0 || (scale->rank == 1 && scale->dims[0] == 1);
     if (single) return NULL;
     if (scale->rank == 1) {
         ENT_TRY(ent_infer_axis(infer, ent_attrs_int(infer->attrs, "axis", 1), x->rank, &axis));
