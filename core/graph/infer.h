@@ -83,6 +83,10 @@ ent_status ent_infer_window_read(const ent_infer *infer, uint32_t count, ent_win
 ent_status ent_infer_window_extent(const ent_infer *infer, const ent_window *window, uint32_t axis,
                                    ent_dim kernel, bool ceil, ent_dim *out);
 
+/* infer_contract.c: the shape rules of MatMul (left operand: input 0) and Conv, of any types. */
+ent_status ent_infer_matmul(ent_infer *infer, uint32_t right, uint32_t dtype);
+ent_status ent_infer_conv(ent_infer *infer, uint32_t filter, uint32_t bias, uint32_t dtype);
+
 /* propagate.c: known elements of output 0, after its shape rule. */
 void ent_infer_propagate(ent_infer *infer);
 /* infer_slice.c: the extent that one axis keeps. */

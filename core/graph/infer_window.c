@@ -105,6 +105,10 @@ ent_status ent_infer_AveragePool(ent_infer *infer) {
     return infer_pool(infer);
 }
 
+ent_status ent_infer_LpPool(ent_infer *infer) {
+    return infer_pool(infer);
+}
+
 static ent_status infer_global_pool(ent_infer *infer) {
     const ent_value *x = ent_infer_input(infer, 0);
     ent_dim dims[ENT_MAX_RANK];
@@ -121,6 +125,10 @@ ent_status ent_infer_GlobalAveragePool(ent_infer *infer) {
 }
 
 ent_status ent_infer_GlobalMaxPool(ent_infer *infer) {
+    return infer_global_pool(infer);
+}
+
+ent_status ent_infer_GlobalLpPool(ent_infer *infer) {
     return infer_global_pool(infer);
 }
 

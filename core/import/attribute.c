@@ -126,7 +126,8 @@ static bool type_matches(const Onnx__AttributeProto *attribute, ent_attr_type ty
 
 /* Attributes that name an element type hold ONNX numbers in a model and ent_dtype numbers in the graph IR. */
 static ent_status settle_dtype(ent_import_draft *draft, const char *name, ent_attr *attr) {
-    static const char *const names[] = {"to", "output_dtype", "precision", "stash_type", "softmax_precision"};
+    static const char *const names[] = {"to",        "dtype",      "output_dtype",
+                                        "precision", "stash_type", "softmax_precision"};
     bool names_type = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         names_type = names_type || strcmp(names[i], name) == 0;

@@ -192,6 +192,9 @@ ent_status ent_import_upgrade_range(ent_import_draft *draft);
 ent_status ent_import_upgrade_softmax(ent_import_draft *draft);
 ent_status ent_import_upgrade_resize(ent_import_draft *draft);
 ent_status ent_import_upgrade_upsample(ent_import_draft *draft);
+ent_status ent_import_upgrade_topk(ent_import_draft *draft);
+ent_status ent_import_upgrade_grid_sample(ent_import_draft *draft);
+ent_status ent_import_upgrade_roi_align(ent_import_draft *draft);
 ent_status ent_import_finish_softmax(ent_importer *importer, uint32_t node);
 
 #endif

@@ -33,6 +33,21 @@ static uint32_t find_op(const char *op_type) {
     return ENT_OP_NONE;
 }
 
+/* Operators that a later one replaced. */
+typedef struct replaced_op {
+    const char *name;
+    uint32_t op; /* NONE: the upgrade says */
+    int64_t removed;
+} replaced_op;
+
+static const replaced_op *find_replaced(const char *op_type) {
+    static const replaced_op replaced[] = {{"Upsample", ENT_OP_NONE, 10},
+                                           {"Scatter", ENT_OP_ScatterElements, 11}};
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+        if (strcmp(replaced[i].name, op_type) == 0) return &replaced[i];
+    return NULL;
+}
+
 static ent_status find_form(ent_import_draft *draft, ent_import_form *out) {
     const Onnx__NodeProto *proto = draft->proto;
     ent_arena *arena = draft->importer->arena;
@@ -45,16 +60,16 @@ static ent_status find_form(ent_import_draft *draft, ent_import_form *out) {
     if (draft->opset == 0)
         return ent_status_make(arena, ENT_ERROR_MODEL, "opset.missing", draft->place,
                                "the node is of ai.onnx, but the model imports no opset of it");
-    draft->op = find_op(op_type);
-    bool upsample = strcmp(op_type, "Upsample") == 0;
-    if (draft->op == ENT_OP_NONE && !upsample)
+    const replaced_op *replaced = find_replaced(op_type);
+    draft->op = replaced ? replaced->op : find_op(op_type);
+    if (draft->op == ENT_OP_NONE && !replaced)
         return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.unknown", draft->place,
                                "operator '%s' of ai.onnx (opset %lld) is not supported", op_type,
                                (long long)draft->opset);
-    if (upsample && draft->opset >= 10)
+    if (replaced && draft->opset >= replaced->removed)
         return ent_status_make(arena, ENT_ERROR_MODEL, "operator.version", draft->place,
-                               "Upsample was removed in opset 10, but the model imports opset %lld",
-                               (long long)draft->opset);
+                               "%s was removed in opset %lld, but the model imports opset %lld", op_type,
+                               (long long)replaced->removed, (long long)draft->opset);
     if (!ent_import_form_find(op_type, draft->opset, out))
         return ent_status_make(arena, ENT_ERROR_MODEL, "operator.version", draft->place,
                                "%s does not exist yet in opset %lld, which the model imports", op_type,

@@ -1,4 +1,5 @@
-/* Upgrades that need neither shapes nor several nodes: Clip, Range, Dropout, BatchNormalization. */
+/* Upgrades that need neither shapes nor several nodes: Clip, Range, Dropout, BatchNormalization, TopK,
+ * GridSample, RoiAlign. */
 #include "core/import/internal.h"
 
 #include <float.h>
@@ -83,5 +84,32 @@ ent_status ent_import_upgrade_batch_norm(ent_import_draft *draft) {
     if (ent_import_attr_take(draft, "spatial", &spatial) && spatial.i != 1)
         return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "attribute.value", draft->place,
                                "spatial %lld is not supported, only 1 is", (long long)spatial.i);
+    return NULL;
+}
+
+ent_status ent_import_upgrade_topk(ent_import_draft *draft) {
+    ent_attr k;
+    if (!ent_import_attr_take(draft, "k", &k)) return NULL;
+    ent_import_input_set(draft, 1,
+                         ent_module_add_i64s(draft->importer->module, draft->scope->graph, &k.i, 1));
+    return NULL;
+}
+
+/* The modes lost their prefix when volumes came in. */
+ent_status ent_import_upgrade_grid_sample(ent_import_draft *draft) {
+    ent_module *module = draft->importer->module;
+    ent_attr mode;
+    if (!ent_import_attr_take(draft, "mode", &mode)) return NULL;
+    ent_attrs given = {&mode, 1};
+    if (ent_attrs_string_is(given, "mode", "", "bilinear")) mode = ent_attr_string(module, "mode", "linear");
+    if (ent_attrs_string_is(given, "mode", "", "bicubic")) mode = ent_attr_string(module, "mode", "cubic");
+    ent_import_attr_put(draft, mode);
+    return NULL;
+}
+
+/* Before opset 16 boxes were not moved by half a pixel. */
+ent_status ent_import_upgrade_roi_align(ent_import_draft *draft) {
+    ent_import_attr_put(draft, ent_attr_string(draft->importer->module, "coordinate_transformation_mode",
+                                               "output_half_pixel"));
     return NULL;
 }

@@ -11,6 +11,8 @@
 #define NUMBERS ENT_OPS_NUMBERS
 #define WALKS ENT_OPS_WALKS_STRIDES
 #define MOVES ENT_OPS_MOVES_BYTES
+/* Elements of whole bytes that are no narrow floats. */
+#define WHOLE (ENT_OPS_NUMBERS | ENT_OPS_BOOL | ENT_OPS_BIT(ENT_DTYPE_C64) | ENT_OPS_BIT(ENT_DTYPE_C128))
 #define SIGNED_NUMBERS (ENT_OPS_FLOATS | ENT_OPS_SIGNED)
 #define UNARY(dtypes)                                                                                        \
     { ent_ops_unary, ent_ops_dims_same, dtypes, WALKS }
@@ -143,7 +145,7 @@
 #define BIND_GatherElements MOVE(ent_ops_gather_elements, ent_ops_dims_gather_elements)
 #define BIND_GatherND MOVE(ent_ops_gather_nd, ent_ops_dims_gather_nd)
 #define BIND_ScatterND                                                                                       \
-    { ent_ops_scatter_nd, ent_ops_dims_same, NUMBERS | ENT_OPS_BOOL, 0 }
+    { ent_ops_scatter_nd, ent_ops_dims_same, WHOLE, 0 }
 #define BIND_Expand MOVE(ent_ops_expand, ent_ops_dims_expand)
 #define BIND_Tile MOVE(ent_ops_tile, ent_ops_dims_tile)
 #define BIND_Pad MOVE(ent_ops_pad, ent_ops_dims_pad)
@@ -178,6 +180,55 @@
 #define BIND_Mish UNARY(FLOATS)
 #define BIND_Attention                                                                                       \
     { ent_ops_attention, ent_ops_dims_attention, FLOATS, 0 }
+
+#define BYTES (ENT_OPS_BIT(ENT_DTYPE_I8) | ENT_OPS_BIT(ENT_DTYPE_U8))
+#define BIND_Trilu MOVE(ent_ops_trilu, ent_ops_dims_same)
+#define BIND_ScatterElements                                                                                 \
+    { ent_ops_scatter_elements, ent_ops_dims_same, WHOLE, 0 }
+#define BIND_TensorScatter MOVE(ent_ops_tensor_scatter, ent_ops_dims_same)
+#define BIND_TopK                                                                                            \
+    { ent_ops_topk, ent_ops_dims_topk, NUMBERS, 0 }
+#define BIND_Unique                                                                                          \
+    { ent_ops_unique, ent_ops_dims_unique, NUMBERS | ENT_OPS_BOOL, 0 }
+#define BIND_Compress MOVE(ent_ops_compress, ent_ops_dims_compress)
+#define BIND_OneHot                                                                                          \
+    { ent_ops_one_hot, ent_ops_dims_one_hot, NUMBERS, 0 }
+#define BIND_EyeLike                                                                                         \
+    { ent_ops_eye_like, ent_ops_dims_eye_like, NUMBERS | ENT_OPS_BOOL, WALKS }
+#define BIND_ReverseSequence MOVE(ent_ops_reverse_sequence, ent_ops_dims_same)
+#define BIND_CenterCropPad MOVE(ent_ops_center_crop_pad, ent_ops_dims_center_crop_pad)
+#define BIND_BitCast                                                                                         \
+    { ent_ops_bit_cast, ent_ops_dims_bit_cast, ENT_OPS_STORED, 0 }
+#define BIND_NonMaxSuppression                                                                               \
+    { ent_ops_nms, ent_ops_dims_nms, ENT_OPS_BIT(ENT_DTYPE_F32), 0 }
+#define BIND_GridSample                                                                                      \
+    { ent_ops_grid_sample, ent_ops_dims_grid_sample, NUMBERS | ENT_OPS_BOOL, 0 }
+#define BIND_AffineGrid                                                                                      \
+    { ent_ops_affine_grid, ent_ops_dims_affine_grid, FLOATS, 0 }
+#define BIND_RoiAlign                                                                                        \
+    { ent_ops_roi_align, ent_ops_dims_roi_align, FLOATS, 0 }
+#define BIND_MaxRoiPool                                                                                      \
+    { ent_ops_max_roi_pool, ent_ops_dims_max_roi_pool, FLOATS, 0 }
+#define BIND_MaxUnpool                                                                                       \
+    { ent_ops_max_unpool, ent_ops_dims_max_unpool, FLOATS, 0 }
+#define BIND_LpPool                                                                                          \
+    { ent_ops_lp_pool, ent_ops_dims_pool, FLOATS, 0 }
+#define BIND_GlobalLpPool                                                                                    \
+    { ent_ops_global_pool, ent_ops_dims_global_pool, FLOATS, 0 }
+#define BIND_Col2Im                                                                                          \
+    { ent_ops_col2im, ent_ops_dims_col2im, NUMBERS | ENT_OPS_BOOL, 0 }
+#define BIND_DeformConv                                                                                      \
+    { ent_ops_deform_conv, ent_ops_dims_deform_conv, FLOATS, 0 }
+#define BIND_ConvInteger                                                                                     \
+    { ent_ops_integer_product, ent_ops_dims_integer, BYTES, 0 }
+#define BIND_MatMulInteger                                                                                   \
+    { ent_ops_integer_product, ent_ops_dims_integer, BYTES, 0 }
+#define BIND_QLinearConv                                                                                     \
+    { ent_ops_qlinear_product, ent_ops_dims_integer, BYTES, 0 }
+#define BIND_QLinearMatMul                                                                                   \
+    { ent_ops_qlinear_product, ent_ops_dims_integer, BYTES | ENT_OPS_FLOAT8, 0 }
+#define BIND_DynamicQuantizeLinear                                                                           \
+    { ent_ops_dynamic_quantize, ent_ops_dims_dynamic_quantize, ENT_OPS_BIT(ENT_DTYPE_F32), 0 }
 
 const ent_ops_binding *ent_ops_binding_get(uint32_t op) {
     static const ent_ops_binding bindings[ENT_OP_COUNT] = {

@@ -1,4 +1,4 @@
-/* Gather, GatherElements, GatherND, ScatterND. Indices may be negative; one outside its axis is refused. */
+/* Gather, GatherElements, GatherND. Indices may be negative; one outside its axis is refused. */
 #include "core/ops/internal.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ static int64_t element_bytes(const ent_tensor *tensor) {
     return ent_dtype_bits((ent_dtype)tensor->dtype) / 8;
 }
 
-static ent_code check_index(ent_ops_call *call, int64_t *index, int64_t extent) {
+ent_code ent_ops_index(ent_ops_call *call, int64_t *index, int64_t extent) {
     if (*index < -extent || *index >= extent)
         return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "index %lld is outside extent %lld",
                               (long long)*index, (long long)extent);
@@ -44,7 +44,7 @@ ent_code ent_ops_gather(ent_ops_call *call) {
     int64_t *index = ent_ops_values_i64(call, indices);
     if (!index) return ENT_CODE_OUT_OF_MEMORY;
     for (int64_t i = 0; i < count; i++) {
-        ent_code code = check_index(call, &index[i], extent);
+        ent_code code = ent_ops_index(call, &index[i], extent);
         if (code != ENT_OK) return code;
     }
     uint8_t *to = y->data;
@@ -80,7 +80,7 @@ ent_code ent_ops_gather_elements(ent_ops_call *call) {
     ent_ops_strides(x, stride);
     for (int64_t i = 0; i < count; i++) {
         int64_t rest = i, from = 0;
-        ent_code code = check_index(call, &index[i], x->dims[axis]);
+        ent_code code = ent_ops_index(call, &index[i], x->dims[axis]);
         if (code != ENT_OK) return code;
         for (uint32_t j = y->rank; j-- > 0; rest /= y->dims[j])
             from += (j == axis ? index[i] : rest % y->dims[j]) * stride[j];
@@ -111,11 +111,10 @@ ent_code ent_ops_dims_gather_nd(ent_ops_call *call, ent_tensor *outputs) {
     return ENT_OK;
 }
 
-/* Row number of one index tuple over dims[first .. first + tuple). */
-static ent_code tuple_row(ent_ops_call *call, const ent_tensor *x, uint32_t first, int64_t *index,
-                          int64_t tuple, int64_t *out) {
+ent_code ent_ops_index_row(ent_ops_call *call, const ent_tensor *x, uint32_t first, int64_t *index,
+                           int64_t tuple, int64_t *out) {
     for (int64_t i = 0; i < tuple; i++) {
-        ent_code code = check_index(call, &index[i], x->dims[first + i]);
+        ent_code code = ent_ops_index(call, &index[i], x->dims[first + i]);
         if (code != ENT_OK) return code;
         *out = *out * x->dims[first + i] + index[i];
     }
@@ -135,79 +134,9 @@ ent_code ent_ops_gather_nd(ent_ops_call *call) {
     if (!index) return ENT_CODE_OUT_OF_MEMORY;
     for (int64_t i = 0; i < tuples; i++) {
         int64_t at = i / per_batch;
-        ent_code code = tuple_row(call, x, batch, index + i * tuple, tuple, &at);
+        ent_code code = ent_ops_index_row(call, x, batch, index + i * tuple, tuple, &at);
         if (code != ENT_OK) return code;
         if (row > 0) memcpy((uint8_t *)y->data + i * row, (const uint8_t *)x->data + at * row, (size_t)row);
-    }
-    return ENT_OK;
-}
-
-typedef enum scatter_mode { SCATTER_NONE, SCATTER_ADD, SCATTER_MUL, SCATTER_MAX, SCATTER_MIN } scatter_mode;
-
-static scatter_mode scatter_mode_of(ent_attrs attrs) {
-    static const char *const names[] = {"none", "add", "mul", "max", "min"};
-    for (int i = SCATTER_ADD; i <= SCATTER_MIN; i++)
-        if (ent_attrs_string_is(attrs, "reduction", "none", names[i])) return (scatter_mode)i;
-    return SCATTER_NONE;
-}
-
-static void scatter_element(const ent_tensor *y, int64_t to, const ent_tensor *updates, int64_t from,
-                            scatter_mode mode) {
-    static const uint32_t maps[] = {ENT_MAP_COPY, ENT_MAP_ADD, ENT_MAP_MUL, ENT_MAP_MAX, ENT_MAP_MIN};
-    const double none[2] = {0, 0};
-    if (ent_ops_dtype_in(y->dtype, ENT_OPS_FLOATS)) {
-        double value = ent_ops_load_f64(y->data, y->dtype, to),
-               update = ent_ops_load_f64(updates->data, y->dtype, from);
-        ent_ops_store_f64(y->data, y->dtype, to, ent_ops_map_f64(maps[mode], none, value, update, 0));
-        return;
-    }
-    int64_t value = ent_ops_load_i64(y->data, y->dtype, to),
-            update = ent_ops_load_i64(updates->data, y->dtype, from);
-    int64_t flip =
-        y->dtype == ENT_DTYPE_U64 && mode >= SCATTER_MAX ? INT64_MIN : 0; /* keeps the order of uint64 */
-    ent_ops_store_i64(y->data, y->dtype, to,
-                      ent_ops_map_i64(maps[mode], none, value ^ flip, update ^ flip, 0) ^ flip);
-}
-
-static ent_code scatter_check(ent_ops_call *call, int64_t *out_tuple) {
-    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1),
-                     *updates = ent_ops_input(call, 2);
-    int64_t tuple = indices->rank ? indices->dims[indices->rank - 1] : 0;
-    if (tuple < 1 || tuple > x->rank || updates->dtype != x->dtype ||
-        updates->rank != indices->rank - 1 + x->rank - (uint32_t)tuple)
-        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the updates do not fit the data and indices");
-    bool fits = true;
-    for (uint32_t i = 0; i < updates->rank; i++) {
-        uint32_t own = i + 1 < indices->rank ? i : i - (indices->rank - 1) + (uint32_t)tuple;
-        fits = fits && updates->dims[i] == (i + 1 < indices->rank ? indices->dims[i] : x->dims[own]);
-    }
-    *out_tuple = tuple;
-    return fits ? ENT_OK : ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "the updates' dims do not fit");
-}
-
-ent_code ent_ops_scatter_nd(ent_ops_call *call) {
-    const ent_tensor *x = ent_ops_input(call, 0), *indices = ent_ops_input(call, 1),
-                     *updates = ent_ops_input(call, 2);
-    const ent_tensor *y = ent_ops_output(call, 0);
-    if (!y) return ENT_OK;
-    int64_t tuple = 0, size = element_bytes(x);
-    ent_code code = scatter_check(call, &tuple);
-    if (code != ENT_OK) return code;
-    int64_t *index = ent_ops_values_i64(call, indices);
-    if (!index) return ENT_CODE_OUT_OF_MEMORY;
-    if (ent_ops_element_count(x) > 0) memcpy(y->data, x->data, (size_t)(ent_ops_element_count(x) * size));
-    int64_t tuples = ent_ops_product(indices->dims, 0, indices->rank - 1);
-    int64_t row = ent_ops_product(x->dims, (uint32_t)tuple, x->rank);
-    scatter_mode mode = scatter_mode_of(call->attrs);
-    for (int64_t i = 0; i < tuples; i++) {
-        int64_t at = 0;
-        code = tuple_row(call, x, 0, index + i * tuple, tuple, &at);
-        if (code != ENT_OK) return code;
-        if (mode == SCATTER_NONE && row > 0)
-            memcpy((uint8_t *)y->data + at * row * size, (const uint8_t *)updates->data + i * row * size,
-                   (size_t)(row * size));
-        for (int64_t j = 0; mode != SCATTER_NONE && j < row; j++)
-            scatter_element(y, at * row + j, updates, i * row + j, mode);
     }
     return ENT_OK;
 }

@@ -160,6 +160,16 @@ double *ent_ops_gemm_workspace(ent_ops_call *call);
 void ent_ops_gemm(double *workspace, int64_t m, int64_t n, int64_t k, ent_ops_matrix a, ent_ops_matrix b,
                   double *c, int64_t c_row);
 
+/* gather.c: index in [-extent, extent) to [0, extent); refuses others. */
+ent_code ent_ops_index(ent_ops_call *call, int64_t *index, int64_t extent);
+/* Row number of one index tuple over dims[first .. first + tuple). */
+ent_code ent_ops_index_row(ent_ops_call *call, const ent_tensor *x, uint32_t first, int64_t *index,
+                           int64_t tuple, int64_t *out);
+
+/* sort.c: sorts numbers, keeping the order of equals; room for as many. before: a goes before b. */
+typedef bool (*ent_ops_before)(const void *context, int64_t a, int64_t b);
+void ent_ops_sort(int64_t *items, int64_t count, int64_t *room, ent_ops_before before, const void *context);
+
 /* window.c: geometry of Conv, ConvTranspose and the pools */
 #define ENT_OPS_MAX_SPATIAL 6
 typedef struct ent_ops_window {
@@ -217,6 +227,29 @@ ENT_OPS_DECLARE(ent_ops_batch_normalization);
 ENT_OPS_DECLARE(ent_ops_instance_normalization);
 ENT_OPS_DECLARE(ent_ops_layer_normalization);
 ENT_OPS_DECLARE(ent_ops_attention);
+ENT_OPS_DECLARE(ent_ops_lp_pool);
+ENT_OPS_DECLARE(ent_ops_trilu);
+ENT_OPS_DECLARE(ent_ops_scatter_elements);
+ENT_OPS_DECLARE(ent_ops_tensor_scatter);
+ENT_OPS_DECLARE(ent_ops_topk);
+ENT_OPS_DECLARE(ent_ops_unique);
+ENT_OPS_DECLARE(ent_ops_compress);
+ENT_OPS_DECLARE(ent_ops_one_hot);
+ENT_OPS_DECLARE(ent_ops_eye_like);
+ENT_OPS_DECLARE(ent_ops_reverse_sequence);
+ENT_OPS_DECLARE(ent_ops_center_crop_pad);
+ENT_OPS_DECLARE(ent_ops_bit_cast);
+ENT_OPS_DECLARE(ent_ops_nms);
+ENT_OPS_DECLARE(ent_ops_grid_sample);
+ENT_OPS_DECLARE(ent_ops_affine_grid);
+ENT_OPS_DECLARE(ent_ops_roi_align);
+ENT_OPS_DECLARE(ent_ops_max_roi_pool);
+ENT_OPS_DECLARE(ent_ops_max_unpool);
+ENT_OPS_DECLARE(ent_ops_col2im);
+ENT_OPS_DECLARE(ent_ops_deform_conv);
+ENT_OPS_DECLARE(ent_ops_integer_product);
+ENT_OPS_DECLARE(ent_ops_qlinear_product);
+ENT_OPS_DECLARE(ent_ops_dynamic_quantize);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_same);      /* dtype and dims of input 0 */
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_bool);      /* dims of input 0, bool */
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_broadcast); /* all inputs broadcast, dtype of input 0 */
@@ -257,5 +290,22 @@ ENT_OPS_DECLARE_DIMS(ent_ops_dims_quantize);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_dequantize);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_layer_normalization);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_attention);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_topk);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_unique);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_compress);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_one_hot);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_eye_like);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_center_crop_pad);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_bit_cast);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_nms);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_grid_sample);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_affine_grid);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_roi_align);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_max_roi_pool);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_max_unpool);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_col2im);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_deform_conv);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_integer);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_dynamic_quantize);
 
 #endif

@@ -1,4 +1,4 @@
-/* MaxPool, AveragePool and the global pools. */
+/* MaxPool, AveragePool, LpPool and the global pools. */
 #include "core/ops/internal.h"
 
 #include <math.h>
@@ -46,7 +46,8 @@ typedef struct pooled {
     int64_t best_index; /* flat in the plane, -1: none */
 } pooled;
 
-static pooled pool_box(const ent_ops_window *w, const double *plane, const box *b) {
+/* power: the sum is of |x| to that power, unless it is 0. */
+static pooled pool_box(const ent_ops_window *w, const double *plane, const box *b, double power) {
     pooled p = {0, -INFINITY, -1};
     if (b->inside_count == 0) return p;
     int64_t tap[ENT_OPS_MAX_SPATIAL] = {0};
@@ -56,7 +57,7 @@ static pooled pool_box(const ent_ops_window *w, const double *plane, const box *
         for (uint32_t i = 0; i < w->rank; i++) at = at * w->in[i] + b->begin[i] + tap[i] * w->dilation[i];
         for (int64_t j = 0; j < b->count[last]; j++, at += w->dilation[last]) {
             double value = plane[at];
-            p.sum += value;
+            p.sum += power > 0 ? pow(fabs(value), power) : value;
             if (p.best_index < 0 || value > p.best || (isnan(value) && !isnan(p.best)))
                 p.best = value, p.best_index = at;
         }
@@ -88,6 +89,7 @@ typedef struct pooling {
     int64_t *indices; /* can be NULL */
     int64_t planes;
     bool average, include_padding, column_major;
+    double power;   /* of LpPool; 0: another pool */
     double nothing; /* a maximum over no element */
 } pooling;
 
@@ -98,10 +100,12 @@ static void pool_planes(const pooling *p) {
         for (uint32_t j = w->rank; j-- > 0; rest /= w->out[j]) position[j] = rest % w->out[j];
         box b = box_at(w, position);
         for (int64_t plane = 0; plane < p->planes; plane++) {
-            pooled result = pool_box(w, p->x + plane * w->in_count, &b);
+            pooled result = pool_box(w, p->x + plane * w->in_count, &b, p->power);
             int64_t to = plane * w->out_count + i,
                     divisor = p->include_padding ? b.padded_count : b.inside_count;
-            if (p->average)
+            if (p->power > 0)
+                p->values[to] = pow(result.sum, 1 / p->power);
+            else if (p->average)
                 p->values[to] = divisor > 0 ? result.sum / (double)divisor : 0;
             else
                 p->values[to] = result.best_index < 0 ? p->nothing : result.best;
@@ -113,10 +117,10 @@ static void pool_planes(const pooling *p) {
     }
 }
 
-static ent_code pool(ent_ops_call *call, bool average) {
+static ent_code pool(ent_ops_call *call, bool average, double power) {
     ent_tensor *output = ent_ops_output(call, 0), *indices = ent_ops_output(call, 1);
     const ent_tensor *x = ent_ops_input(call, 0);
-    pooling p = {.planes = x->dims[0] * x->dims[1], .average = average};
+    pooling p = {.planes = x->dims[0] * x->dims[1], .average = average, .power = power};
     ent_code code = ent_ops_window_resolve(call, x, NULL, false, &p.window);
     if (code != ENT_OK) return code;
     p.include_padding = ent_attrs_int(call->attrs, "count_include_pad", 0) != 0;
@@ -134,11 +138,25 @@ static ent_code pool(ent_ops_call *call, bool average) {
 }
 
 ent_code ent_ops_max_pool(ent_ops_call *call) {
-    return pool(call, false);
+    return pool(call, false, 0);
 }
 
 ent_code ent_ops_average_pool(ent_ops_call *call) {
-    return pool(call, true);
+    return pool(call, true, 0);
+}
+
+/* A power below 1 is no norm. */
+static ent_code norm_power(ent_ops_call *call, double *out) {
+    int64_t power = ent_attrs_int(call->attrs, "p", 2);
+    *out = (double)power;
+    return power >= 1 ? ENT_OK
+                      : ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "p is %lld", (long long)power);
+}
+
+ent_code ent_ops_lp_pool(ent_ops_call *call) {
+    double power;
+    ent_code code = norm_power(call, &power);
+    return code == ENT_OK ? pool(call, false, power) : code;
 }
 
 ent_code ent_ops_dims_global_pool(ent_ops_call *call, ent_tensor *outputs) {
@@ -153,7 +171,9 @@ ent_code ent_ops_dims_global_pool(ent_ops_call *call, ent_tensor *outputs) {
 ent_code ent_ops_global_pool(ent_ops_call *call) {
     ent_tensor *output = ent_ops_output(call, 0);
     const ent_tensor *x = ent_ops_input(call, 0);
-    if (!output) return ENT_OK;
+    double power = 0;
+    ent_code code = call->op == ENT_OP_GlobalLpPool ? norm_power(call, &power) : ENT_OK;
+    if (code != ENT_OK || !output) return code;
     int64_t planes = x->dims[0] * x->dims[1], size = ent_ops_product(x->dims, 2, x->rank);
     const double *values = ent_ops_values_f64(call, x);
     double *result = ent_ops_scratch(call, planes, sizeof(double));
@@ -162,10 +182,12 @@ ent_code ent_ops_global_pool(ent_ops_call *call) {
         double sum = 0, best = -INFINITY;
         for (int64_t j = 0; j < size; j++) {
             double value = values[i * size + j];
-            sum += value;
+            sum += power > 0 ? pow(fabs(value), power) : value;
             if (value > best || isnan(value)) best = value;
         }
-        result[i] = call->op == ENT_OP_GlobalAveragePool ? sum / (double)size : best;
+        result[i] = power > 0                              ? pow(sum, 1 / power)
+                    : call->op == ENT_OP_GlobalAveragePool ? sum / (double)size
+                                                           : best;
     }
     ent_ops_result_f64(output, result);
     return ENT_OK;

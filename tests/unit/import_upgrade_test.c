@@ -310,6 +310,55 @@ START_TEST(resize_11_half_pixel_for_nn) {
 }
 END_TEST
 
+START_TEST(scatter_has_another_name) {
+    put_value(&f.graph, 11, "i", 7, 4, (const int64_t[]){1, 1, 1, 1});
+    put_value(&f.graph, 11, "u", 1, 4, (const int64_t[]){1, 1, 1, 1});
+    bytes node = make_node("Scatter", "x i u", "y");
+    if (_i)
+        expect_rule(&node, 11, ENT_ERROR_MODEL, "operator.version");
+    else
+        import_ok(&node, 10, "ScatterElements");
+}
+END_TEST
+
+START_TEST(top_k_attribute) {
+    bytes node = make_node("TopK", "x", "y z");
+    add_int(&node, "k", 2);
+    import_ok(&node, 9, "TopK");
+    expect_ints(1, 1, (const int64_t[]){2});
+}
+END_TEST
+
+START_TEST(grid_sample_modes) {
+    static const char *const names[][2] = {
+        {"bilinear", "linear"}, {"bicubic", "cubic"}, {"nearest", "nearest"}};
+    put_value(&f.graph, 11, "g", 1, 4, (const int64_t[]){1, 5, 6, 2});
+    bytes node = make_node("GridSample", "x g", "y");
+    add_string(&node, "mode", names[_i][0]);
+    import_ok(&node, 16, "GridSample");
+    ck_assert(ent_attrs_string_is(last_node()->attrs, "mode", "", names[_i][1]));
+}
+END_TEST
+
+START_TEST(roi_align_without_half_pixel) {
+    put_value(&f.graph, 11, "r", 1, 2, (const int64_t[]){5, 4});
+    put_value(&f.graph, 11, "b", 7, 1, (const int64_t[]){5});
+    bytes node = make_node("RoiAlign", "x r b", "y");
+    import_ok(&node, 10, "RoiAlign");
+    ck_assert(
+        ent_attrs_string_is(last_node()->attrs, "coordinate_transformation_mode", "", "output_half_pixel"));
+}
+END_TEST
+
+START_TEST(eye_like_type) {
+    put_value(&f.graph, 11, "m", 1, 2, (const int64_t[]){3, 3});
+    bytes node = make_node("EyeLike", "m", "y");
+    add_int(&node, "dtype", 11); /* ONNX: double */
+    import_ok(&node, 9, "EyeLike");
+    ck_assert_int_eq(ent_attrs_int(last_node()->attrs, "dtype", 0), ENT_DTYPE_F64);
+}
+END_TEST
+
 START_TEST(dropout_is_identity) {
     bytes node = make_node("Dropout", "x", "y m");
     add_float(&node, "ratio", 0.3f);
@@ -393,6 +442,11 @@ int main(void) {
     tcase_add_test(tests, resize_10_shrinks);
     tcase_add_test(tests, resize_11_empty_tensors);
     tcase_add_test(tests, resize_11_half_pixel_for_nn);
+    tcase_add_loop_test(tests, scatter_has_another_name, 0, 2);
+    tcase_add_test(tests, top_k_attribute);
+    tcase_add_loop_test(tests, grid_sample_modes, 0, 3);
+    tcase_add_test(tests, roi_align_without_half_pixel);
+    tcase_add_test(tests, eye_like_type);
     tcase_add_loop_test(tests, dropout_is_identity, 0, 2);
     tcase_add_loop_test(tests, batch_norm_training_outputs_unread, 0, 2);
     tcase_add_test(tests, batch_norm_training);

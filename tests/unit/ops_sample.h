@@ -58,7 +58,7 @@ static inline ent_attr sample_ints(const char *name, const int64_t *values, uint
 /* Evaluates with one output of the dims that the operator's own rule gives. inputs are freed. Fails the test
  * on refusal. */
 static inline ent_tensor sample_run(uint32_t op, ent_attrs attrs, ent_tensor *inputs, uint32_t count) {
-    const ent_tensor *pointers[8];
+    const ent_tensor *pointers[12];
     for (uint32_t i = 0; i < count; i++) pointers[i] = inputs[i].dtype == ENT_DTYPE_NONE ? NULL : &inputs[i];
     ent_ops_error error = {0};
     ent_tensor dims = {0};
@@ -75,7 +75,7 @@ static inline ent_tensor sample_run(uint32_t op, ent_attrs attrs, ent_tensor *in
 /* The refusal of a call: its code, with the text left in error. */
 static inline ent_code sample_refusal(uint32_t op, ent_attrs attrs, ent_tensor *inputs, uint32_t count,
                                       ent_ops_error *error) {
-    const ent_tensor *pointers[8];
+    const ent_tensor *pointers[12];
     for (uint32_t i = 0; i < count; i++) pointers[i] = &inputs[i];
     ent_tensor dims = {0};
     ent_code code = ent_ops_output_dims(op, attrs, pointers, count, &dims, 1, error);
