@@ -83,7 +83,8 @@ static bool is_ready(const ent_body *body) {
         if (value->dtype == ENT_DTYPE_NONE || value->rank == ENT_RANK_UNKNOWN) return false;
     }
     return body->node.input_count > 0 &&
-           ent_dtype_is_float(ent_module_value(body->module, body->node.inputs[0])->dtype);
+           (ent_dtype_is_float(ent_module_value(body->module, body->node.inputs[0])->dtype) ||
+            body->node.op == ENT_OP_DequantizeLinear);
 }
 
 ent_status ent_node_decompose(ent_module *module, uint32_t node, ent_arena *scratch, bool *out_done) {

@@ -45,5 +45,8 @@ bool ent_decompose_Gelu(ent_body *body);
 bool ent_decompose_HardSwish(ent_body *body);
 bool ent_decompose_Mish(ent_body *body);
 bool ent_decompose_Attention(ent_body *body);
+bool ent_decompose_QuantizeLinear(ent_body *body);
+bool ent_decompose_DequantizeLinear(ent_body *body);
+bool ent_decompose_DynamicQuantizeLinear(ent_body *body);
 
 #endif

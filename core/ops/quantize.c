@@ -9,7 +9,8 @@ typedef struct scaling {
     const ent_tensor *x, *y, *scale, *zero_point; /* zero_point can be NULL */
     uint32_t axis;
     int64_t block; /* elements of the axis that share a scale; 0: one scale for all */
-    bool saturate, half_precision;
+    bool saturate;
+    uint32_t precision; /* of the division; NONE: f32 */
 } scaling;
 
 static ent_code scaling_resolve(ent_ops_call *call, scaling *s) {
@@ -67,15 +68,19 @@ static void bounds_of(uint32_t dtype, double *out_low, double *out_high) {
     *out_high = is_signed ? span / 2 - 1 : span - 1;
 }
 
-/* The quotient is rounded in the precision of its operands before it is rounded to an integer: ties fall as
- * they do in f32. */
+/* The quotient is rounded in the precision of the division before it is rounded to an integer: ties fall as
+ * they do there. */
 static double quotient(const scaling *s, double x, double scale) {
-    if (s->x->dtype == ENT_DTYPE_F64) return x / scale;
+    uint64_t room = 0;
+    if (s->precision == ENT_DTYPE_F64) return x / scale;
     double exact = (double)(float)(x / scale);
-    if (!s->half_precision) return exact;
-    uint16_t half;
-    ent_ops_store_f64(&half, ENT_DTYPE_F16, 0, exact);
-    return ent_ops_load_f64(&half, ENT_DTYPE_F16, 0);
+    if (s->precision != ENT_DTYPE_F16 && s->precision != ENT_DTYPE_BF16) return exact;
+    ent_ops_store_f64(&room, s->precision, 0, x);
+    x = ent_ops_load_f64(&room, s->precision, 0);
+    ent_ops_store_f64(&room, s->precision, 0, scale);
+    scale = ent_ops_load_f64(&room, s->precision, 0);
+    ent_ops_store_f64(&room, s->precision, 0, (double)(float)(x / scale));
+    return ent_ops_load_f64(&room, s->precision, 0);
 }
 
 static void quantize_element(const scaling *s, const int64_t *index, double low, double high) {
@@ -135,7 +140,7 @@ ent_code ent_ops_dims_quantize(ent_ops_call *call, ent_tensor *outputs) {
 ent_code ent_ops_quantize(ent_ops_call *call) {
     scaling s;
     ent_code code = scaling_resolve(call, &s);
-    s.half_precision = ent_ops_attr_dtype(call->attrs, "precision", ENT_DTYPE_F32) == ENT_DTYPE_F16;
+    s.precision = ent_ops_attr_dtype(call->attrs, "precision", s.scale->dtype);
     if (code == ENT_OK && s.y) each_element(&s, true);
     return code;
 }

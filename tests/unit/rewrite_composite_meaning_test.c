@@ -128,6 +128,27 @@ static const struct {
      "%y = Attention(%q, %k, %v, %m) {q_num_heads = 4, kv_num_heads = 2} name \"c\"", 1e-5},
     {"%q: f16[1,2,4,8]", "%y", "%y = Attention(%q, %q, %q) {is_causal = 1, softmax_precision = 1} name \"c\"",
      4e-3},
+    {"%x: f32[2,3,4]", "%y",
+     "%s = constant f32[] {0.01} %z = constant i8[1] {-7} %y = QuantizeLinear(%x, %s, %z) name \"c\"", 0},
+    {"%x: f32[2,3,40]", "%y",
+     "%s = constant f32[3] {0.5, 0.001, 0.03} %z = constant u8[3] {0, 100, 255} %y = QuantizeLinear(%x, %s, "
+     "%z) "
+     "{axis = -2} name \"c\"",
+     0},
+    {"%x: f16[2,3,40], %s: f16[40]", "%y",
+     "%a = Abs(%s) name \"a\" %y = QuantizeLinear(%x, %a) {axis = 2, output_dtype = 7} name \"c\"", 0},
+    {"%x: f32[2,3,40]", "%y",
+     "%s = constant f32[1] {0.01} %y = QuantizeLinear(%x, %s) {precision = 2} name \"c\"", 0},
+    {"%x: f32[2,3,40], %s: f32[3]", "%y",
+     "%k = constant f32[] {100} %m = Mul(%x, %k) name \"m\" %i = Cast(%m) {to = 5} name \"i\" %z = constant "
+     "i8[3] {0, -100, 7} %y = DequantizeLinear(%i, %s, %z) name \"c\"",
+     1e-6},
+    {"%x: f32[4], %s: f16[]", "%y",
+     "%k = constant f32[] {1000} %m = Mul(%x, %k) name \"m\" %i = Cast(%m) {to = 9} name \"i\" %y = "
+     "DequantizeLinear(%i, %s) name \"c\"",
+     1e-3},
+    {"%x: f32[3,50]", "%y, %s, %z", "%y, %s, %z = DynamicQuantizeLinear(%x) name \"c\"", 0},
+    {"%x: f32[0,50]", "%y, %s, %z", "%y, %s, %z = DynamicQuantizeLinear(%x) name \"c\"", 0},
 };
 
 START_TEST(pieces_equal_the_whole) {
