@@ -75,6 +75,24 @@ uint32_t ent_body_transpose(ent_body *body, uint32_t value, int64_t a, int64_t b
 
 /* ---- one node ---- */
 
+/* size: table */
+static bool takes_integers(uint32_t op) {
+    switch (op) {
+    case ENT_OP_DequantizeLinear:
+    case ENT_OP_QLinearAdd:
+    case ENT_OP_QLinearMul:
+    case ENT_OP_QLinearSigmoid:
+    case ENT_OP_QLinearLeakyRelu:
+    case ENT_OP_QLinearSoftmax:
+    case ENT_OP_QLinearAveragePool:
+    case ENT_OP_QLinearGlobalAveragePool:
+    case ENT_OP_MatMulIntegerToFloat:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Bodies are written for float types whose scalars can be made here, and need to know the rank. */
 static bool is_ready(const ent_body *body) {
     for (uint32_t i = 0; i < body->node.input_count; i++) {
@@ -84,7 +102,7 @@ static bool is_ready(const ent_body *body) {
     }
     return body->node.input_count > 0 &&
            (ent_dtype_is_float(ent_module_value(body->module, body->node.inputs[0])->dtype) ||
-            body->node.op == ENT_OP_DequantizeLinear);
+            takes_integers(body->node.op));
 }
 
 ent_status ent_node_decompose(ent_module *module, uint32_t node, ent_arena *scratch, bool *out_done) {

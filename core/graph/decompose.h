@@ -36,6 +36,15 @@ uint32_t ent_body_cast(ent_body *body, uint32_t value, uint32_t dtype);
 uint32_t ent_body_cast_to(ent_body *body, uint32_t value, uint32_t dtype, uint32_t result);
 uint32_t ent_body_transpose(ent_body *body, uint32_t value, int64_t a, int64_t b, int64_t c, int64_t d);
 
+/* decompose_quantize.c: in f32; scale and zero (can be NONE) of one value, or a vector that meets the last
+ * axis. */
+uint32_t ent_body_quantize(ent_body *body, uint32_t x, uint32_t scale, uint32_t zero, uint32_t dtype,
+                           uint32_t result);
+uint32_t ent_body_dequantize(ent_body *body, uint32_t x, uint32_t scale, uint32_t zero);
+uint32_t ent_body_dynamic_quantize(ent_body *body, uint32_t x, uint32_t result, uint32_t *scale,
+                                   uint32_t *zero);
+uint32_t ent_body_centre(ent_body *body, uint32_t x, uint32_t zero); /* x - zero */
+
 /* One per composite: true when it wrote the body, false (nothing written) when it has none for these
  * attributes. */
 bool ent_decompose_BatchNormalization(ent_body *body);
@@ -48,5 +57,15 @@ bool ent_decompose_Attention(ent_body *body);
 bool ent_decompose_QuantizeLinear(ent_body *body);
 bool ent_decompose_DequantizeLinear(ent_body *body);
 bool ent_decompose_DynamicQuantizeLinear(ent_body *body);
+bool ent_decompose_QLinearAdd(ent_body *body);
+bool ent_decompose_QLinearMul(ent_body *body);
+bool ent_decompose_QLinearSigmoid(ent_body *body);
+bool ent_decompose_QLinearLeakyRelu(ent_body *body);
+bool ent_decompose_QLinearSoftmax(ent_body *body);
+bool ent_decompose_QLinearAveragePool(ent_body *body);
+bool ent_decompose_QLinearGlobalAveragePool(ent_body *body);
+bool ent_decompose_QLinearConcat(ent_body *body);
+bool ent_decompose_MatMulIntegerToFloat(ent_body *body);
+bool ent_decompose_DynamicQuantizeMatMul(ent_body *body);
 
 #endif

@@ -98,6 +98,24 @@ bool ent_decompose_QuantizeLinear(ent_body *body) {
     return true;
 }
 
+uint32_t ent_body_quantize(ent_body *body, uint32_t x, uint32_t scale, uint32_t zero, uint32_t dtype,
+                           uint32_t result) {
+    uint32_t f32 = ENT_DTYPE_F32, divisor = spread(body, scale, f32, 0, 1);
+    zero = is_zero(body, zero) ? ENT_ID_NONE : spread(body, zero, f32, 0, 1);
+    return settle(body, ent_body_binary(body, ENT_OP_Div, x, divisor), f32, zero, dtype, result);
+}
+
+uint32_t ent_body_centre(ent_body *body, uint32_t x, uint32_t zero) {
+    x = ent_body_cast(body, x, ENT_DTYPE_F32);
+    if (is_zero(body, zero)) return x;
+    return ent_body_binary(body, ENT_OP_Sub, x, spread(body, zero, ENT_DTYPE_F32, 0, 1));
+}
+
+uint32_t ent_body_dequantize(ent_body *body, uint32_t x, uint32_t scale, uint32_t zero) {
+    x = ent_body_centre(body, x, zero);
+    return ent_body_binary(body, ENT_OP_Mul, x, spread(body, scale, ENT_DTYPE_F32, 0, 1));
+}
+
 bool ent_decompose_DequantizeLinear(ent_body *body) {
     uint32_t x = ent_body_input(body, 0), scale = ent_body_input(body, 1), zero = ent_body_input(body, 2),
              axis;
@@ -120,28 +138,32 @@ bool ent_decompose_DequantizeLinear(ent_body *body) {
     return true;
 }
 
-/* The range is stretched to hold 0; a range of nothing has scale 1 / 255. */
-bool ent_decompose_DynamicQuantizeLinear(ent_body *body) {
-    uint32_t x = ent_body_input(body, 0), f32 = ENT_DTYPE_F32;
-    if (value_of(body, x)->dtype != f32) return false;
+/* The range is stretched to hold 0; a range of nothing has scale 1 / 255. *scale and *zero: values that hold
+ * them, or NONE. */
+uint32_t ent_body_dynamic_quantize(ent_body *body, uint32_t x, uint32_t result, uint32_t *scale,
+                                   uint32_t *zero) {
     ent_attr keep = ent_attr_int("keepdims", 0);
     ent_attrs attrs = ent_attrs_make(body->module, &keep, 1);
-    uint32_t none = ENT_ID_NONE, zero = ent_body_scalar(body, f32, 0), one = ent_body_scalar(body, f32, 1),
-             steps = ent_body_scalar(body, f32, 255);
+    uint32_t f32 = ENT_DTYPE_F32, none = ENT_ID_NONE, nought = ent_body_scalar(body, f32, 0);
+    uint32_t one = ent_body_scalar(body, f32, 1), steps = ent_body_scalar(body, f32, 255);
     uint32_t low = ent_body_add(body, ENT_OP_ReduceMin, attrs, x, none, none, none);
     uint32_t high = ent_body_add(body, ENT_OP_ReduceMax, attrs, x, none, none, none);
-    low = ent_body_binary(body, ENT_OP_Min, low, zero);
-    high = ent_body_binary(body, ENT_OP_Max, high, zero);
+    low = ent_body_binary(body, ENT_OP_Min, low, nought);
+    high = ent_body_binary(body, ENT_OP_Max, high, nought);
     uint32_t range = ent_body_binary(body, ENT_OP_Sub, high, low);
     uint32_t empty = ent_body_binary(body, ENT_OP_Equal, high, low);
     range = ent_body_add(body, ENT_OP_Where, ENT_NO_ATTRS, empty, one, range, none);
-    uint32_t scale =
-        ent_body_add(body, ENT_OP_Div, ENT_NO_ATTRS, range, steps, none, ent_body_output(body, 1));
-    uint32_t point = ent_body_binary(body, ENT_OP_Div, low, scale);
-    point = ent_body_binary(body, ENT_OP_Sub, zero, point);
-    uint32_t byte = settle(body, point, f32, none, ENT_DTYPE_U8, ent_body_output(body, 2));
-    uint32_t added = ent_body_cast(body, byte, f32);
-    settle(body, ent_body_binary(body, ENT_OP_Div, x, scale), f32, added, ENT_DTYPE_U8,
-           ent_body_output(body, 0));
+    *scale = ent_body_add(body, ENT_OP_Div, ENT_NO_ATTRS, range, steps, none, *scale);
+    uint32_t point = ent_body_binary(body, ENT_OP_Div, low, *scale);
+    point = ent_body_binary(body, ENT_OP_Sub, nought, point);
+    *zero = settle(body, point, f32, none, ENT_DTYPE_U8, *zero);
+    uint32_t added = ent_body_cast(body, *zero, f32);
+    return settle(body, ent_body_binary(body, ENT_OP_Div, x, *scale), f32, added, ENT_DTYPE_U8, result);
+}
+
+bool ent_decompose_DynamicQuantizeLinear(ent_body *body) {
+    uint32_t x = ent_body_input(body, 0), scale = ent_body_output(body, 1), zero = ent_body_output(body, 2);
+    if (value_of(body, x)->dtype != ENT_DTYPE_F32) return false;
+    ent_body_dynamic_quantize(body, x, ent_body_output(body, 0), &scale, &zero);
     return true;
 }

@@ -27,11 +27,27 @@ static const leftover leftovers[] = {
     {"Dropout", "ratio", ANY},
 };
 
+const char *ent_import_op_domain(const ent_op_info *info, size_t *out_size) {
+    const char *end = strchr(info->versions, ':');
+    *out_size = end ? (size_t)(end - info->versions) : 0;
+    return info->versions;
+}
+
 /* The version in which an operator of ent_ops.def first appeared. */
 static int64_t first_version(const char *versions) {
     int64_t value = 0;
+    const char *domain_end = strchr(versions, ':');
+    if (domain_end) versions = domain_end + 1;
     for (; *versions >= '0' && *versions <= '9'; versions++) value = value * 10 + (*versions - '0');
     return value;
+}
+
+void ent_import_form_of(uint32_t op, ent_import_form *out) {
+    const ent_op_info *info = ent_op_info_get(op);
+    *out = (ent_import_form){info->name,        (int32_t)first_version(info->versions),
+                             info->min_inputs,  info->max_inputs,
+                             info->min_outputs, info->max_outputs,
+                             info->attributes};
 }
 
 bool ent_import_form_find(const char *op_type, int64_t opset, ent_import_form *out) {
@@ -47,10 +63,7 @@ bool ent_import_form_find(const char *op_type, int64_t opset, ent_import_form *o
     for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
         const ent_op_info *info = ent_op_info_get(op);
         if (!info->name || strcmp(info->name, op_type) != 0) continue;
-        *out = (ent_import_form){info->name,        (int32_t)first_version(info->versions),
-                                 info->min_inputs,  info->max_inputs,
-                                 info->min_outputs, info->max_outputs,
-                                 info->attributes};
+        ent_import_form_of(op, out);
         return out->since <= opset;
     }
     return false;

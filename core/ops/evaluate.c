@@ -230,6 +230,29 @@
 #define BIND_DynamicQuantizeLinear                                                                           \
     { ent_ops_dynamic_quantize, ent_ops_dims_dynamic_quantize, ENT_OPS_BIT(ENT_DTYPE_F32), 0 }
 
+#define BIND_QLinearAdd                                                                                      \
+    { ent_ops_qlinear_binary, ent_ops_dims_qlinear_binary, BYTES, 0 }
+#define BIND_QLinearMul                                                                                      \
+    { ent_ops_qlinear_binary, ent_ops_dims_qlinear_binary, BYTES, 0 }
+#define BIND_QLinearSigmoid                                                                                  \
+    { ent_ops_qlinear_unary, ent_ops_dims_same, BYTES, 0 }
+#define BIND_QLinearLeakyRelu                                                                                \
+    { ent_ops_qlinear_unary, ent_ops_dims_same, BYTES, 0 }
+#define BIND_QLinearSoftmax                                                                                  \
+    { ent_ops_qlinear_unary, ent_ops_dims_same, BYTES, 0 }
+#define BIND_QLinearAveragePool                                                                              \
+    { ent_ops_qlinear_unary, ent_ops_dims_pool, BYTES, 0 }
+#define BIND_QLinearGlobalAveragePool                                                                        \
+    { ent_ops_qlinear_unary, ent_ops_dims_global_pool, BYTES, 0 }
+#define BIND_QLinearConcat                                                                                   \
+    { ent_ops_qlinear_concat, ent_ops_dims_qlinear_concat, FLOATS, 0 }
+#define BIND_MatMulIntegerToFloat                                                                            \
+    { ent_ops_float_product, ent_ops_dims_float_product, BYTES, 0 }
+#define BIND_DynamicQuantizeMatMul                                                                           \
+    { ent_ops_float_product, ent_ops_dims_float_product, ENT_OPS_BIT(ENT_DTYPE_F32), 0 }
+#define BIND_MatMulNBits                                                                                     \
+    { ent_ops_matmul_nbits, ent_ops_dims_matmul_nbits, FLOATS, 0 }
+
 const ent_ops_binding *ent_ops_binding_get(uint32_t op) {
     static const ent_ops_binding bindings[ENT_OP_COUNT] = {
 #define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes) [id] = BIND_##name,

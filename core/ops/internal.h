@@ -250,6 +250,11 @@ ENT_OPS_DECLARE(ent_ops_deform_conv);
 ENT_OPS_DECLARE(ent_ops_integer_product);
 ENT_OPS_DECLARE(ent_ops_qlinear_product);
 ENT_OPS_DECLARE(ent_ops_dynamic_quantize);
+ENT_OPS_DECLARE(ent_ops_qlinear_binary);
+ENT_OPS_DECLARE(ent_ops_qlinear_unary);
+ENT_OPS_DECLARE(ent_ops_qlinear_concat);
+ENT_OPS_DECLARE(ent_ops_float_product);
+ENT_OPS_DECLARE(ent_ops_matmul_nbits);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_same);      /* dtype and dims of input 0 */
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_bool);      /* dims of input 0, bool */
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_broadcast); /* all inputs broadcast, dtype of input 0 */
@@ -307,5 +312,9 @@ ENT_OPS_DECLARE_DIMS(ent_ops_dims_col2im);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_deform_conv);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_integer);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_dynamic_quantize);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_qlinear_binary);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_qlinear_concat);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_float_product);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_matmul_nbits);
 
 #endif

@@ -350,6 +350,18 @@ START_TEST(roi_align_without_half_pixel) {
 }
 END_TEST
 
+/* An operator of another domain; _i 1: one that nobody knows. */
+START_TEST(other_domain) {
+    put_value(&f.graph, 11, "s", 1, 0, NULL);
+    bytes node = make_node(_i ? "NoSuch" : "QuantizeLinear", "x s", "y");
+    put_text(&node, 7, "com.microsoft");
+    if (_i)
+        expect_rule(&node, 13, ENT_ERROR_UNSUPPORTED, "operator.domain");
+    else
+        import_ok(&node, 13, "QuantizeLinear");
+}
+END_TEST
+
 START_TEST(eye_like_type) {
     put_value(&f.graph, 11, "m", 1, 2, (const int64_t[]){3, 3});
     bytes node = make_node("EyeLike", "m", "y");
@@ -446,6 +458,7 @@ int main(void) {
     tcase_add_test(tests, top_k_attribute);
     tcase_add_loop_test(tests, grid_sample_modes, 0, 3);
     tcase_add_test(tests, roi_align_without_half_pixel);
+    tcase_add_loop_test(tests, other_domain, 0, 2);
     tcase_add_test(tests, eye_like_type);
     tcase_add_loop_test(tests, dropout_is_identity, 0, 2);
     tcase_add_loop_test(tests, batch_norm_training_outputs_unread, 0, 2);

@@ -109,6 +109,28 @@ START_TEST(integers) {
 }
 END_TEST
 
+/* Two rows of 18 numbers in blocks of 16; the second block is padded. */
+START_TEST(packed_weights) {
+    ent_attr attrs[4] = {sample_int("K", 18), sample_int("N", 2), sample_int("block_size", 16),
+                         sample_int("bits", 4)};
+    double left[18], bytes[32];
+    for (int i = 0; i < 18; i++) left[i] = i == 1 || i == 17 ? 1 : 0; /* reads numbers 1 and 17 of each row */
+    for (int i = 0; i < 32; i++) bytes[i] = 0;
+    bytes[0] = 0x9f, bytes[8] = 0x2f;   /* row 0: 9, 2 */
+    bytes[16] = 0x10, bytes[24] = 0xe3; /* row 1: 1, 14 */
+    ent_tensor plain[3] = {sample(ENT_DTYPE_F32, left, DIMS(1, 18)),
+                           sample(ENT_DTYPE_U8, bytes, DIMS(2, 2, 8)),
+                           sample(ENT_DTYPE_F32, F32(1, 10, 100, 0.5), DIMS(4))};
+    sample_expect(sample_run(ENT_OP_MatMulNBits, (ent_attrs){attrs, 4}, plain, 3), DIMS(1, 2),
+                  F32(1 - 60, -700 + 3));
+    ent_tensor shifted[4] = {
+        sample(ENT_DTYPE_F32, left, DIMS(1, 18)), sample(ENT_DTYPE_U8, bytes, DIMS(2, 2, 8)),
+        sample(ENT_DTYPE_F32, F32(1, 10, 100, 0.5), DIMS(4)), sample(ENT_DTYPE_U8, F32(0x21, 0x40), DIMS(2))};
+    sample_expect(sample_run(ENT_OP_MatMulNBits, (ent_attrs){attrs, 4}, shifted, 4), DIMS(1, 2),
+                  F32(8, 100 + 5));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("ops_sampling");
     TCase *tests = tcase_create("sampling");
@@ -116,6 +138,7 @@ int main(void) {
     tcase_add_test(tests, regions);
     tcase_add_test(tests, windows);
     tcase_add_test(tests, integers);
+    tcase_add_test(tests, packed_weights);
     suite_add_tcase(suite, tests);
     return sample_main(suite);
 }
