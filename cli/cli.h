@@ -36,6 +36,8 @@ typedef struct cli_options {
     const char *prefer, *assign, *precision, *external_data_root, *transcript, *dump_dir, *plugin_path;
     uint64_t budget_ms, seed;
     uint32_t threads, iterations;
+    uint64_t max_nodes, max_nesting, max_file_bytes, max_tensor_bytes, max_memory_bytes,
+        max_seconds;   /* 0: default */
     double rtol, atol; /* negative: the default of the output's type */
     bool json, measure, verbose, serve;
     int verbosity;

@@ -41,6 +41,12 @@ void cli_fill_request(const cli_options *o, const char *model, entente_compile_r
     out->precision = o->precision;
     out->budget_ms = o->budget_ms;
     out->threads = o->threads;
+    out->max_nodes = (uint32_t)o->max_nodes;
+    out->max_nesting = (uint32_t)o->max_nesting;
+    out->max_file_bytes = o->max_file_bytes;
+    out->max_tensor_bytes = o->max_tensor_bytes;
+    out->max_memory_bytes = o->max_memory_bytes;
+    out->max_seconds = o->max_seconds;
     progress_start = now_seconds();
     if (isatty(2) && !o->json) {
         out->progress = show_progress;

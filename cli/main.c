@@ -32,6 +32,13 @@ static const char compile_options[] =
     "$ENTENTE_PLUGIN_PATH)\n"
     "  --transcript F          write the negotiation as JSON lines\n"
     "  --dump-dir D            write every stage as text\n"
+    "Limits, for models from strangers; beyond one of them the exit code is 6:\n"
+    "  --max-nodes N           nodes, functions inlined (default 1000000)\n"
+    "  --max-nesting N         graphs or function calls within one another (default 64)\n"
+    "  --max-file-mb N         of the model file (default 16384)\n"
+    "  --max-tensor-mb N       of one weight or value (default 16384)\n"
+    "  --max-memory-mb N       that compiling takes (default 16384)\n"
+    "  --max-seconds N         that compiling takes (default 600)\n"
     "Output: --json, -v (repeat for more), -h\n";
 
 static const command commands[] = {

@@ -32,7 +32,13 @@ typedef enum option_id {
     OPTION_MEASURE,
     OPTION_STAGE,
     OPTION_ITERATIONS,
-    OPTION_SERVE
+    OPTION_SERVE,
+    OPTION_MAX_NODES,
+    OPTION_MAX_NESTING,
+    OPTION_MAX_FILE,
+    OPTION_MAX_TENSOR,
+    OPTION_MAX_MEMORY,
+    OPTION_MAX_SECONDS
 } option_id;
 
 static const struct option long_options[] = {{"output", required_argument, NULL, OPTION_OUTPUT},
@@ -61,6 +67,12 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"stage", required_argument, NULL, OPTION_STAGE},
                                              {"iterations", required_argument, NULL, OPTION_ITERATIONS},
                                              {"serve", no_argument, NULL, OPTION_SERVE},
+                                             {"max-nodes", required_argument, NULL, OPTION_MAX_NODES},
+                                             {"max-nesting", required_argument, NULL, OPTION_MAX_NESTING},
+                                             {"max-file-mb", required_argument, NULL, OPTION_MAX_FILE},
+                                             {"max-tensor-mb", required_argument, NULL, OPTION_MAX_TENSOR},
+                                             {"max-memory-mb", required_argument, NULL, OPTION_MAX_MEMORY},
+                                             {"max-seconds", required_argument, NULL, OPTION_MAX_SECONDS},
                                              {NULL, 0, NULL, 0}};
 
 static int bad(const cli_options *o, const char *flag, const char *value, const char *wanted) {
@@ -212,6 +224,31 @@ static int take_text(cli_options *o, int id, const char *value) {
     }
 }
 
+/* A limit in units of 2^shift, at least one: 0 would mean the default. */
+static int take_limit(cli_options *o, int id, const char *value) {
+    const struct {
+        int id;
+        const char *flag;
+        uint64_t *out;
+        uint64_t most;
+        unsigned shift;
+    } limits[] = {{OPTION_MAX_NODES, "--max-nodes", &o->max_nodes, UINT32_MAX, 0},
+                  {OPTION_MAX_NESTING, "--max-nesting", &o->max_nesting, 1000, 0},
+                  {OPTION_MAX_FILE, "--max-file-mb", &o->max_file_bytes, INT64_MAX >> 20, 20},
+                  {OPTION_MAX_TENSOR, "--max-tensor-mb", &o->max_tensor_bytes, INT64_MAX >> 20, 20},
+                  {OPTION_MAX_MEMORY, "--max-memory-mb", &o->max_memory_bytes, INT64_MAX >> 20, 20},
+                  {OPTION_MAX_SECONDS, "--max-seconds", &o->max_seconds, UINT32_MAX, 0}};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        uint64_t number = 0;
+        if (limits[i].id != id) continue;
+        if (!parse_u64(value, limits[i].most, &number) || number == 0)
+            return bad(o, limits[i].flag, value, "a whole number from 1 that is not absurd");
+        *limits[i].out = number << limits[i].shift;
+        return 0;
+    }
+    return -1;
+}
+
 int cli_parse(int argc, char **argv, cli_options *out) {
     int id;
     out->rtol = out->atol = -1;
@@ -237,6 +274,7 @@ int cli_parse(int argc, char **argv, cli_options *out) {
         else {
             int code = take_number(out, id, optarg);
             if (code < 0) code = take_text(out, id, optarg);
+            if (code < 0) code = take_limit(out, id, optarg);
             if (code) return code;
         }
     }

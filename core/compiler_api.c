@@ -33,11 +33,17 @@ void ent_compiler_fill_status(entente_compile_result *out, ent_status status) {
         *out = (entente_compile_result){ENT_ERROR_LIMIT, "memory", "", "out of memory", "", "", 0, NULL};
 }
 
-void entente_compile(const entente_compile_request *request, entente_compile_result *out) {
+void entente_compile(const entente_compile_request *asked, entente_compile_result *out) {
     memset(out, 0, sizeof *out);
     uint64_t start = ent_time_ns();
     result_owner *owner = calloc(1, sizeof *owner);
-    ent_pipeline p = {.request = request, .arena = ent_arena_create(0), .scratch = ent_arena_create(0)};
+    /* A caller of an older version has a shorter request: the rest reads as zero. */
+    entente_compile_request whole = {0}, *request = &whole;
+    memcpy(&whole, asked, asked->size && asked->size < sizeof whole ? asked->size : sizeof whole);
+    ent_budget budget = ent_pipeline_budget(request, start);
+    ent_pipeline p = {.request = request,
+                      .arena = ent_arena_create_within(&budget),
+                      .scratch = ent_arena_create_within(&budget)};
     ent_status status = p.arena && p.scratch && owner ? NULL : ent_status_out_of_memory();
     if (!status) {
         p.plan_options.prefer = request->prefer;

@@ -27,7 +27,7 @@ static const char *print_module(ent_pipeline *p) {
 }
 
 static ent_status run_import(ent_pipeline *p) {
-    ent_import_options options = {.external_data_root = p->request->external_data_root};
+    ent_import_options options = ent_pipeline_import_options(p->request);
     ENT_TRY(ent_import_onnx(p->arena, p->request->model_path, &options, &p->module, &p->files));
     const ent_graph *main = ent_module_graph(p->module, 0);
     for (uint32_t i = 0; i < main->outputs.count; i++)
@@ -98,13 +98,16 @@ static ent_status run_bind(ent_pipeline *p) {
     for (size_t i = 0; i < r->dim_count; i++) bindings[i] = (ent_binding){r->dims[i].name, r->dims[i].value};
     ENT_TRY(ent_module_bind(p->module, bindings, (uint32_t)r->dim_count));
     ENT_TRY(ent_module_infer(p->module, p->scratch));
-    return refuse_open_symbols(p);
+    ENT_TRY(refuse_open_symbols(p));
+    return ent_pipeline_check_values(p);
 }
 
 static ent_status run_rewrite(ent_pipeline *p) {
     ent_rewrite_options options = {.strict =
                                        p->request->precision && strcmp(p->request->precision, "strict") == 0};
-    return ent_rewrite_run(p->module, &options, p->scratch);
+    ENT_TRY(ent_rewrite_run(p->module, &options, p->scratch));
+    return ent_pipeline_check_values(
+        p); /* an If that was folded away brings values whose sizes are known now */
 }
 
 static ent_status run_freeze(ent_pipeline *p) {
@@ -114,6 +117,7 @@ static ent_status run_freeze(ent_pipeline *p) {
 static ent_status run_negotiate(ent_pipeline *p) {
     p->session.module = p->module;
     p->session.arena = p->arena;
+    p->session.deadline_ns = ent_arena_deadline_ns(p->arena);
     p->session.transcript = p->request->transcript_path ? ent_transcript_create(p->arena) : NULL;
     return ent_negotiate_offers(&p->session);
 }
@@ -126,6 +130,7 @@ static const char *print_offers(ent_pipeline *p) {
  * as many as offers. */
 static ent_status run_plan(ent_pipeline *p) {
     for (;;) {
+        ENT_TRY(ent_arena_check(p->arena, ""));
         ENT_TRY(ent_plan_make(&p->session, &p->plan_options, p->arena, &p->plan));
         uint32_t refused = 0;
         ENT_TRY(ent_negotiate_award(&p->session, p->plan.regions, p->plan.region_count, &refused));
@@ -142,6 +147,7 @@ static const char *print_plan(ent_pipeline *p) {
  * the error. */
 static ent_status run_lower(ent_pipeline *p) {
     for (;;) {
+        ENT_TRY(ent_arena_check(p->arena, ""));
         ENT_TRY(ent_lower_program(&p->plan, p->arena, &p->lowered));
         if (p->lowered.program) {
             p->plan_json = p->lowered.program->plan_json;
@@ -224,7 +230,11 @@ ent_status ent_pipeline_run(ent_pipeline *p) {
             p->request->progress(p->request->context, stages[i].name, (double)i / STAGE_COUNT);
         uint64_t start = ent_time_ns();
         ent_arena_mark mark = ent_arena_save(p->scratch);
-        ENT_TRY(stages[i].run(p));
+        ent_status status = stages[i].run(p);
+        ent_status over = ent_arena_check(p->arena, "");
+        /* Whatever else failed, failed with memory or time run out. */
+        if (over && (!status || status->code != ENT_ERROR_LIMIT)) status = over;
+        if (status) return ent_pipeline_explain_limit(p, status, stages[i].name);
         ent_arena_restore(p->scratch, mark);
         ent_log(ENT_LOG_INFO, "stage %s: %.1f ms", stages[i].name, (double)(ent_time_ns() - start) / 1e6);
         ENT_TRY(dump(p, i));

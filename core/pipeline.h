@@ -30,6 +30,13 @@ const char *const *ent_pipeline_stages(void);
 /* A result that holds only a status (NULL: success), for the public API's smaller calls. */
 void ent_compiler_fill_status(entente_compile_result *out, ent_status status);
 
+/* limits.c: what the request allows, 0 meaning the default. */
+ent_budget ent_pipeline_budget(const entente_compile_request *request, uint64_t now_ns);
+ent_import_options ent_pipeline_import_options(const entente_compile_request *request);
+ent_status ent_pipeline_check_values(ent_pipeline *pipeline); /* that no value is too big */
+/* Adds to a status of code LIMIT the stage and the flag that raises the limit. */
+ent_status ent_pipeline_explain_limit(ent_pipeline *pipeline, ent_status status, const char *stage);
+
 /* Stages with files of their own. */
 ent_status ent_pipeline_open_devices(ent_pipeline *pipeline);   /* devices.c */
 const char *ent_pipeline_print_devices(ent_pipeline *pipeline); /* the declarations, one after another */

@@ -3,7 +3,9 @@
  * Fresh blocks come from calloc, whose pages the system already zeroed, so zeroing costs nothing the first
  * time. A block remembers how far it was ever used; only what lies below that line is cleared, and only when
  * it is handed out again. Allocations too big for a block get their own; their records lie in the blocks, so
- * that a mark orders both. */
+ * that a mark orders both.
+ *
+ * Every arena counts against a budget: its own, or one that it shares with others. */
 #include "core/base/base.h"
 
 #include <stdlib.h>
@@ -53,16 +55,38 @@ struct ent_arena {
     arena_big *big;
     size_t next_block_bytes;
     size_t used_bytes;
-    size_t limit_bytes;
-    bool failed;
+    ent_budget *budget;
+    ent_budget own;
 };
 
-ent_arena *ent_arena_create(size_t limit_bytes) {
+ent_arena *ent_arena_create_within(ent_budget *budget) {
     ent_arena *arena = calloc(1, sizeof *arena);
     if (!arena) return NULL;
     arena->next_block_bytes = FIRST_BLOCK_BYTES;
-    arena->limit_bytes = limit_bytes;
+    arena->budget = budget;
     return arena;
+}
+
+ent_arena *ent_arena_create(size_t limit_bytes) {
+    ent_arena *arena = ent_arena_create_within(NULL);
+    if (!arena) return NULL;
+    arena->own.limit_bytes = limit_bytes;
+    arena->budget = &arena->own;
+    return arena;
+}
+
+ent_arena *ent_arena_create_beside(const ent_arena *arena) {
+    return arena->budget == &arena->own ? ent_arena_create(0) : ent_arena_create_within(arena->budget);
+}
+
+static void add_use(ent_arena *arena, size_t bytes) {
+    arena->used_bytes += bytes;
+    arena->budget->used_bytes += bytes;
+}
+
+static void drop_use(ent_arena *arena, size_t bytes) {
+    arena->used_bytes -= bytes;
+    arena->budget->used_bytes -= bytes;
 }
 
 static void free_blocks(arena_block *block) {
@@ -76,6 +100,7 @@ static void free_blocks(arena_block *block) {
 
 void ent_arena_destroy(ent_arena *arena) {
     if (!arena) return;
+    drop_use(arena, arena->used_bytes);
     while (arena->big) {
         free(arena->big->data);
         arena->big = arena->big->previous;
@@ -129,7 +154,7 @@ static void *take(ent_arena *arena, size_t size, size_t rounded) {
     block->used += rounded;
     /* The rounding bytes count as dirty from here on, so extend clears them too. */
     if (block->dirty < block->used) block->dirty = block->used;
-    arena->used_bytes += rounded;
+    add_use(arena, rounded);
     return data;
 }
 
@@ -146,7 +171,7 @@ static void *allocate_big(ent_arena *arena, size_t size, size_t rounded) {
     arena_big *record = take(arena, sizeof *record, record_size);
     *record = (arena_big){arena->big, data, rounded, arena->top->depth, offset};
     arena->big = record;
-    arena->used_bytes += rounded;
+    add_use(arena, rounded);
     poison((unsigned char *)data + size, rounded - size);
     return data;
 }
@@ -164,12 +189,13 @@ static void *allocate(ent_arena *arena, size_t size) {
 }
 
 static bool within_limit(const ent_arena *arena, size_t size) {
-    return arena->limit_bytes == 0 ||
-           (arena->used_bytes <= arena->limit_bytes && size <= arena->limit_bytes - arena->used_bytes);
+    const ent_budget *budget = arena->budget;
+    return budget->limit_bytes == 0 ||
+           (budget->used_bytes <= budget->limit_bytes && size <= budget->limit_bytes - budget->used_bytes);
 }
 
 void *ent_arena_alloc(ent_arena *arena, size_t size_bytes) {
-    if (!within_limit(arena, size_bytes)) arena->failed = true;
+    if (!within_limit(arena, size_bytes)) arena->budget->failed = true;
     void *data = allocate(arena, size_bytes);
     if (!data) {
         fprintf(stderr,
@@ -185,7 +211,7 @@ void *ent_arena_array(ent_arena *arena, size_t count, size_t size_bytes) {
     void *data = NULL;
     if (!__builtin_mul_overflow(count, size_bytes, &total) && within_limit(arena, total))
         data = allocate(arena, total);
-    if (!data) arena->failed = true;
+    if (!data) arena->budget->failed = true;
     return data;
 }
 
@@ -204,7 +230,7 @@ bool ent_arena_extend(ent_arena *arena, void *data, size_t old_bytes, size_t new
     if (clean_to > clean_from) memset(block->data + clean_from, 0, clean_to - clean_from);
     block->used = start + new_rounded;
     if (block->dirty < block->used) block->dirty = block->used;
-    arena->used_bytes += new_rounded - old_rounded;
+    add_use(arena, new_rounded - old_rounded);
     return true;
 }
 
@@ -261,21 +287,21 @@ void ent_arena_restore(ent_arena *arena, ent_arena_mark mark) {
     size_t depth = target ? target->depth : 0;
     while (arena->big &&
            (arena->big->depth > depth || (arena->big->depth == depth && arena->big->offset >= mark.used))) {
-        arena->used_bytes -= arena->big->size;
+        drop_use(arena, arena->big->size);
         free(arena->big->data);
         arena->big = arena->big->previous;
     }
     while (arena->top && arena->top != target) {
         arena_block *block = arena->top;
         arena->top = block->previous;
-        arena->used_bytes -= block->used;
+        drop_use(arena, block->used);
         block->used = 0;
         poison(block->data, block->capacity);
         block->previous = arena->spare;
         arena->spare = block;
     }
     if (!target) return;
-    arena->used_bytes -= target->used - mark.used;
+    drop_use(arena, target->used - mark.used);
     target->used = mark.used;
     poison(target->data + mark.used, target->capacity - mark.used);
 }
@@ -285,5 +311,22 @@ size_t ent_arena_used_bytes(const ent_arena *arena) {
 }
 
 bool ent_arena_failed(const ent_arena *arena) {
-    return arena->failed;
+    return arena->budget->failed;
+}
+
+uint64_t ent_arena_deadline_ns(const ent_arena *arena) {
+    return arena->budget->deadline_ns;
+}
+
+ent_status ent_arena_check(ent_arena *arena, const char *place) {
+    const ent_budget *budget = arena->budget;
+    if (budget->failed)
+        return ent_status_make(arena, ENT_ERROR_LIMIT, "limit.memory", place,
+                               "more than the allowed %llu MiB of memory would be needed",
+                               (unsigned long long)(budget->limit_bytes >> 20));
+    if (budget->deadline_ns && ent_time_ns() > budget->deadline_ns)
+        return ent_status_make(arena, ENT_ERROR_LIMIT, "limit.time", place,
+                               "it takes longer than the allowed %llu s",
+                               (unsigned long long)budget->seconds);
+    return NULL;
 }

@@ -7,8 +7,8 @@
  * returns NULL when the arena's limit or the machine is exhausted; the caller then returns
  * ent_status_out_of_memory(). Everything else here (alloc, copy, strings, push, map, text) asks for small
  * pieces and never returns NULL: past the limit they still succeed and turn ent_arena_failed true, which
- * whoever set the limit checks between stages; when the machine itself has nothing left they print one line
- * and abort. */
+ * ent_arena_check turns into an error: long work calls it for every node it looks at; when the machine itself
+ * has nothing left they print one line and abort. */
 #ifndef ENT_BASE_H
 #define ENT_BASE_H
 
@@ -28,8 +28,21 @@ typedef struct ent_arena_mark {
     size_t used;
 } ent_arena_mark;
 
+/* What one piece of work, such as a compilation, may use over all its arenas. Zeroed: no limits. Outlives
+ * them. */
+typedef struct ent_budget {
+    uint64_t limit_bytes; /* 0: no limit */
+    uint64_t deadline_ns; /* of ent_time_ns; 0: none */
+    uint64_t seconds;     /* what the deadline came from, for its message */
+    uint64_t used_bytes;
+    bool failed; /* the limit or the machine was exhausted once */
+} ent_budget;
+
 /* limit_bytes bounds ent_arena_used_bytes; 0: no limit. NULL when out of memory. */
 ent_arena *ent_arena_create(size_t limit_bytes);
+ent_arena *ent_arena_create_within(ent_budget *budget);
+/* An empty arena under the budget that `arena` shares; without a limit if it shares none. */
+ent_arena *ent_arena_create_beside(const ent_arena *arena);
 void ent_arena_destroy(ent_arena *arena); /* NULL is fine */
 /* 16-byte aligned, zeroed; size 0 is fine. Never NULL (see "Running out of memory"). For sizes that our own
  * code bounds. */
@@ -59,7 +72,8 @@ char *ent_arena_format_list(ent_arena *arena, const char *format, va_list argume
 ent_arena_mark ent_arena_save(const ent_arena *arena);
 void ent_arena_restore(ent_arena *arena, ent_arena_mark mark);
 size_t ent_arena_used_bytes(const ent_arena *arena);
-bool ent_arena_failed(const ent_arena *arena); /* the limit or the machine was exhausted once */
+bool ent_arena_failed(const ent_arena *arena);          /* the limit or the machine was exhausted once */
+uint64_t ent_arena_deadline_ns(const ent_arena *arena); /* of its budget; 0: none */
 
 /* ---- status ---- */
 
@@ -96,6 +110,9 @@ ent_status ent_status_make(ent_arena *arena, ent_error_code code, const char *ru
                            const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Static out-of-memory status (code LIMIT, rule "memory.exhausted"). */
 ent_status ent_status_out_of_memory(void);
+/* NULL while the arena's budget holds. Else code LIMIT, rule "limit.memory" or "limit.time". Nothing but this
+ * error may depend on the time. */
+ent_status ent_arena_check(ent_arena *arena, const char *place);
 /* "place: text [rule]" into a string of the arena; without "place: " if it is empty. Success gives "ok". */
 const char *ent_status_text(ent_arena *arena, ent_status status);
 

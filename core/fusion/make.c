@@ -199,7 +199,10 @@ ent_status ent_fusion_make(const ent_module *module, const ent_fusion_layouts *l
     make_items(&context);
     for (uint32_t g = 0; g < module->graphs.count; g++) {
         uint32_t at = 0, node = 0;
-        while (ent_graph_next(module, g, &at, &node)) make_leaf_candidates(&context, node);
+        while (ent_graph_next(module, g, &at, &node)) {
+            ENT_TRY(ent_arena_check(arena, module->name));
+            make_leaf_candidates(&context, node);
+        }
     }
     return NULL;
 }

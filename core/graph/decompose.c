@@ -157,7 +157,10 @@ ent_status ent_module_freeze(ent_module *module, ent_arena *scratch) {
     for (uint32_t g = 0; g < module->graphs.count; g++) {
         uint32_t at = 0, node;
         if (ent_graph_is_dead(module, g)) continue;
-        while (ent_graph_next(module, g, &at, &node)) ENT_TRY(freeze_node(module, node, scratch));
+        while (ent_graph_next(module, g, &at, &node)) {
+            ENT_TRY(ent_arena_check(module->arena, module->name));
+            ENT_TRY(freeze_node(module, node, scratch));
+        }
     }
     module->frozen = true;
     return NULL;

@@ -104,7 +104,10 @@ static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scrat
 static ent_status infer_graph(ent_module *module, uint32_t graph, ent_arena *scratch, uint32_t depth) {
     uint32_t at = 0, node;
     ent_graph_index_outputs(module, graph);
-    while (ent_graph_next(module, graph, &at, &node)) ENT_TRY(infer_node(module, node, scratch, depth));
+    while (ent_graph_next(module, graph, &at, &node)) {
+        ENT_TRY(ent_arena_check(module->arena, module->name));
+        ENT_TRY(infer_node(module, node, scratch, depth));
+    }
     return NULL;
 }
 

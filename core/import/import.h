@@ -8,10 +8,11 @@
 
 typedef struct ent_import_options {
     const char
-        *external_data_root; /* further allowed root for external data; NULL: only the model's own folder */
-    uint64_t max_file_bytes; /* 0: 16 GiB */
-    uint32_t max_nodes;      /* 0: 1,000,000 */
-    uint32_t max_nesting;    /* 0: 64 */
+        *external_data_root;   /* further allowed root for external data; NULL: only the model's own folder */
+    uint64_t max_file_bytes;   /* 0: 16 GiB */
+    uint32_t max_nodes;        /* 0: 1,000,000 */
+    uint32_t max_nesting;      /* 0: 64 */
+    uint64_t max_tensor_bytes; /* of one tensor; 0: 16 GiB */
 } ent_import_options;
 
 /* What must stay open while the module lives: the mapped model file and external data (constants point into

@@ -19,7 +19,8 @@ const char *ent_import_node_place(ent_importer *importer, const Onnx__NodeProto 
 }
 
 ent_status ent_import_count_node(ent_importer *importer, const char *place) {
-    if (++importer->node_count <= importer->options.max_nodes) return NULL;
+    if (++importer->node_count <= importer->options.max_nodes)
+        return ent_arena_check(importer->arena, importer->path);
     return ent_status_make(importer->arena, ENT_ERROR_LIMIT, "limit.nodes", place,
                            "the model has more than %u nodes after its functions are inlined",
                            importer->options.max_nodes);

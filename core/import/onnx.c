@@ -13,17 +13,17 @@
  * Rules (code: M model, U unsupported, L limit)
  *   file           empty M, truncated M, not-onnx M, not-utf8 M, embedded-nul M, no-graph M
  *   ir             missing M, version U
- *   limit          file-bytes L, nodes L, nesting L, messages L, structure-bytes L, attributes L
- *   opset          missing M, version U, repeated M
- *   operator       domain U, unknown U, version M, arity M, missing-input M, no-type M, optional-value U,
- * training U attribute      unknown M, missing M, type M, repeated M, broadcast M, embedded-nul M, value M or
- * U constant       no-value M, sparse U graph          duplicate-value M, undefined-value M, undefined-output
- * M, no-outputs M, inputs M, output-count M, cycle M (from core/graph) function       overload U, arity M,
- * undefined-output M input          no-name M, no-type M initializer    no-name M, type M, sparse U type
- * not-tensor U shape          negative-dim M tensor         dtype M or U, string U, segment U, rank U,
- * negative-dim M, overflow M, size M, range M, several-data M external-data  no-location M, repeated-key M,
- * absolute M, escapes M, embedded-nul M, missing M, unreadable M, not-a-file M, offset M, length M, past-end
- * M A rule's full name is "group.rule". Files that cannot be opened carry the rules of core/base. */
+ *   limit          file-bytes L, nodes L, nesting L, tensor-bytes L, messages L, structure-bytes L,
+ * attributes L opset          missing M, version U, repeated M operator       domain U, unknown U, version M,
+ * arity M, missing-input M, no-type M, optional-value U, training U attribute      unknown M, missing M, type
+ * M, repeated M, broadcast M, embedded-nul M, value M or U constant       no-value M, sparse U graph
+ * duplicate-value M, undefined-value M, undefined-output M, no-outputs M, inputs M, output-count M, cycle M
+ * (from core/graph) function       overload U, arity M, undefined-output M input          no-name M, no-type
+ * M initializer    no-name M, type M, sparse U type not-tensor U shape          negative-dim M tensor dtype M
+ * or U, string U, segment U, rank U, negative-dim M, overflow M, size M, range M, several-data M
+ * external-data  no-location M, repeated-key M, absolute M, escapes M, embedded-nul M, missing M, unreadable
+ * M, not-a-file M, offset M, length M, past-end M A rule's full name is "group.rule". Files that cannot be
+ * opened carry the rules of core/base. */
 #include "core/import/internal.h"
 
 #include <string.h>
@@ -33,6 +33,7 @@ static ent_import_options with_defaults(const ent_import_options *options) {
     if (filled.max_file_bytes == 0) filled.max_file_bytes = (uint64_t)16 << 30;
     if (filled.max_nodes == 0) filled.max_nodes = 1000000;
     if (filled.max_nesting == 0) filled.max_nesting = 64;
+    if (filled.max_tensor_bytes == 0) filled.max_tensor_bytes = (uint64_t)16 << 30;
     return filled;
 }
 
@@ -118,7 +119,7 @@ static ent_status import_model(ent_importer *importer) {
 static ent_status begin(ent_importer *importer, ent_arena *arena, const char *path,
                         const ent_import_options *options) {
     *importer = (ent_importer){.arena = arena, .path = path, .options = with_defaults(options)};
-    importer->scratch = ent_arena_create(0);
+    importer->scratch = ent_arena_create_beside(arena);
     importer->files = ent_arena_alloc(arena, sizeof *importer->files);
     return importer->scratch ? NULL : ent_status_out_of_memory();
 }

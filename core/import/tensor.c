@@ -76,6 +76,10 @@ static ent_status read_dims(const ent_importer *importer, const Onnx__TensorProt
         return ent_status_make(
             importer->arena, ENT_ERROR_MODEL, "tensor.overflow", place,
             "the product of the dimensions, or the size in bytes, does not fit in 63 bits");
+    if ((uint64_t)bytes > importer->options.max_tensor_bytes)
+        return ent_status_make(importer->arena, ENT_ERROR_LIMIT, "limit.tensor-bytes", place,
+                               "the tensor has %lld bytes, more than the allowed %llu", (long long)bytes,
+                               (unsigned long long)importer->options.max_tensor_bytes);
     out->size_bytes = (uint64_t)bytes;
     *out_count = (uint64_t)count;
     return NULL;
@@ -126,15 +130,23 @@ static bool range_of_int32_data(uint32_t dtype, int32_t *low, int32_t *high) {
     }
 }
 
+/* Asked for only when the entries are there: dimensions alone cost a file nothing. */
+static uint8_t *room_for(const ent_importer *importer, uint64_t flat_bytes, uint8_t **out) {
+    return *out = ent_arena_array(importer->arena, flat_bytes ? flat_bytes : 1, 1);
+}
+
 /* int32_data holds one element, or one packed byte, an entry. */
 static ent_status read_int32_data(const ent_importer *importer, const Onnx__TensorProto *proto,
-                                  const char *place, uint32_t dtype, uint64_t flat_bytes, uint8_t *out) {
+                                  const char *place, uint32_t dtype, uint64_t flat_bytes,
+                                  uint8_t **out_data) {
     int32_t low = 0, high = 0;
     uint64_t size = alignment(dtype);
     if (!range_of_int32_data(dtype, &low, &high))
         return wrong_size(importer, place, 0, "elements in the field for its dtype", flat_bytes / size);
     if (proto->n_int32_data != flat_bytes / size)
         return wrong_size(importer, place, proto->n_int32_data, "entries", flat_bytes / size);
+    uint8_t *out = room_for(importer, flat_bytes, out_data);
+    if (!out) return ent_status_out_of_memory();
     for (size_t i = 0; i < proto->n_int32_data; i++) {
         int32_t value = proto->int32_data[i];
         if (value < low || value > high)
@@ -147,7 +159,7 @@ static ent_status read_int32_data(const ent_importer *importer, const Onnx__Tens
 }
 
 static ent_status read_typed(const ent_importer *importer, const Onnx__TensorProto *proto, const char *place,
-                             uint32_t dtype, uint64_t flat_bytes, uint8_t *out) {
+                             uint32_t dtype, uint64_t flat_bytes, uint8_t **out_data) {
     const void *items = NULL;
     size_t count = 0;
     size_t size = 0;
@@ -169,16 +181,20 @@ static ent_status read_typed(const ent_importer *importer, const Onnx__TensorPro
     case ENT_DTYPE_U32:
         break;
     default:
-        return read_int32_data(importer, proto, place, dtype, flat_bytes, out);
+        return read_int32_data(importer, proto, place, dtype, flat_bytes, out_data);
     }
     if (dtype != ENT_DTYPE_U32) {
         if (count != flat_bytes / size)
             return wrong_size(importer, place, count, "entries", flat_bytes / size);
+        uint8_t *out = room_for(importer, flat_bytes, out_data);
+        if (!out) return ent_status_out_of_memory();
         if (flat_bytes) memcpy(out, items, flat_bytes);
         return NULL;
     }
     if (proto->n_uint64_data != flat_bytes / 4)
         return wrong_size(importer, place, proto->n_uint64_data, "entries", flat_bytes / 4);
+    uint8_t *out = room_for(importer, flat_bytes, out_data);
+    if (!out) return ent_status_out_of_memory();
     for (size_t i = 0; i < proto->n_uint64_data; i++) {
         if (proto->uint64_data[i] > UINT32_MAX)
             return ent_status_make(importer->arena, ENT_ERROR_MODEL, "tensor.range", place,
@@ -272,9 +288,8 @@ ent_status ent_import_tensor(ent_importer *importer, const Onnx__TensorProto *pr
     if (from.external) {
         ENT_TRY(ent_import_external(importer, proto, place, flat_bytes, &from.raw));
     } else if (typed || !from.has_raw) {
-        uint8_t *flat = ent_arena_array(importer->arena, flat_bytes ? flat_bytes : 1, 1);
-        if (!flat) return ent_status_out_of_memory();
-        if (typed || count) ENT_TRY(read_typed(importer, proto, place, out->dtype, flat_bytes, flat));
+        uint8_t *flat = (uint8_t *)"";
+        if (typed || count) ENT_TRY(read_typed(importer, proto, place, out->dtype, flat_bytes, &flat));
         from.raw = flat;
     } else if (from.raw_bytes != flat_bytes) {
         return wrong_size(importer, place, from.raw_bytes, "bytes", flat_bytes);

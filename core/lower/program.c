@@ -237,7 +237,10 @@ ent_status ent_lower_program(const ent_plan *plan, ent_arena *arena, ent_lower_r
     ent_lower_builder *b = make_builder(plan, arena);
     *out = (ent_lower_result){NULL, {0, 0}, ENT_PROGRAM_NONE, NULL};
     ENT_TRY(lower_main_inputs(b));
-    for (uint32_t r = 0; r <= plan->region_count && !b->failure; r++) ENT_TRY(lower_region(b, r));
+    for (uint32_t r = 0; r <= plan->region_count && !b->failure; r++) {
+        ENT_TRY(ent_arena_check(b->arena, b->module->name));
+        ENT_TRY(lower_region(b, r));
+    }
     if (b->failure) {
         out->failed_offer = b->failed_offer;
         out->failure = b->failure;

@@ -190,7 +190,10 @@ ent_status ent_negotiate_match(ent_negotiate_session *session, const ent_uses *u
             match_overlay(&m, o);
         for (uint32_t g = 0; g < session->module->graphs.count; g++) {
             uint32_t at = 0, id;
-            while (ent_graph_next(session->module, g, &at, &id)) match_leaf(&m, id);
+            while (ent_graph_next(session->module, g, &at, &id)) {
+                ENT_TRY(ent_arena_check(session->arena, session->module->name));
+                match_leaf(&m, id);
+            }
         }
     }
     return NULL;

@@ -392,7 +392,10 @@ ent_status ent_partition_search_run(ent_partition_search *search, const uint32_t
     r->arena = search->arena;
     r->buckets = ent_arena_alloc(search->arena, ((size_t)leaf_count + 1) * sizeof *r->buckets);
     start(r);
-    for (uint32_t leaf = 0; leaf < leaf_count; leaf++) expand(r, leaf);
+    for (uint32_t leaf = 0; leaf < leaf_count; leaf++) {
+        ENT_TRY(ent_arena_check(search->arena, "selection"));
+        expand(r, leaf);
+    }
     uint32_t state = best_end(r, leaf_count), count = 0;
     *out_stuck = r->stuck;
     *out_count = 0;

@@ -154,7 +154,7 @@ ent_status ent_partition_solve(ent_arena *arena, const ent_partition_problem *pr
                                ent_partition_result *out) {
     uint64_t start = ent_time_ns();
     memset(out, 0, sizeof *out);
-    ent_arena *scratch = ent_arena_create(0);
+    ent_arena *scratch = ent_arena_create_beside(arena);
     if (!scratch) return ent_status_out_of_memory();
     ent_partition_index index;
     const uint32_t *claimed = NULL;

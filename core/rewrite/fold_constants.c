@@ -1,7 +1,7 @@
 /* Constant and shape folding: a node whose inputs are all constants, or that only asks for a known shape,
  * becomes a constant; an If with a known condition becomes its branch. A fold that would grow the model
  * beyond the budget is declined and noted: Tile, Expand and ConstantOfShape can turn 200 bytes into
- * gigabytes. */
+ * gigabytes. So is one that would take minutes: a fold cannot be interrupted. */
 #include "core/rewrite/internal.h"
 
 #include <string.h>
@@ -9,6 +9,8 @@
 #include "core/ops/ops.h"
 
 #define DEFAULT_GROWTH_BYTES (1u << 20)
+#define FOLDS_GROWTH 16u /* times what one fold may grow, for all of them */
+#define MAX_STEPS 2e9    /* a few seconds of plain C */
 
 static bool all_constant(const ent_rewrite_context *context, const ent_node *node) {
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -17,7 +19,7 @@ static bool all_constant(const ent_rewrite_context *context, const ent_node *nod
     return true;
 }
 
-/* Bytes that the result adds, less those of inputs that nobody else reads. */
+/* Bytes that the result adds, less those of inputs that nobody else reads. Counts what is granted. */
 static bool within_budget(ent_rewrite_context *context, const ent_node *node, uint64_t output_bytes) {
     uint64_t budget =
         context->options->fold_growth_bytes ? context->options->fold_growth_bytes : DEFAULT_GROWTH_BYTES;
@@ -25,7 +27,37 @@ static bool within_budget(ent_rewrite_context *context, const ent_node *node, ui
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != ENT_ID_NONE && ent_rewrite_single_use(context, node->inputs[i]))
             freed += ent_module_value(context->module, node->inputs[i])->constant->tensor.size_bytes;
-    return output_bytes <= freed + budget;
+    uint64_t growth = output_bytes > freed ? output_bytes - freed : 0;
+    if (growth > budget || growth > FOLDS_GROWTH * budget - *context->grown_bytes) return false;
+    *context->grown_bytes += growth;
+    return true;
+}
+
+static double elements_of(const ent_tensor *tensor) {
+    double count = tensor ? 1 : 0;
+    for (uint32_t i = 0; tensor && i < tensor->rank; i++) count *= (double)tensor->dims[i];
+    return count;
+}
+
+/* Steps of the evaluation, from above: for each element of the result what one could read for it. */
+static double steps(const ent_node *node, const ent_tensor *const *inputs, const ent_tensor *outputs) {
+    const ent_op_class kind = ent_op_info_get(node->op)->op_class;
+    double each = 1, largest = 1;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        double count = elements_of(inputs[i]);
+        largest = count > largest ? count : largest;
+    }
+    if (kind == ENT_CLASS_CONTRACTION || kind == ENT_CLASS_COMPOSITE)
+        for (uint32_t i = 0; i < node->input_count && i < 3; i++)
+            for (uint32_t a = 0; inputs[i] && a < inputs[i]->rank; a++)
+                each = (double)inputs[i]->dims[a] > each ? (double)inputs[i]->dims[a] : each;
+    if (kind == ENT_CLASS_WINDOW && node->input_count > 1 && inputs[1] && inputs[1]->rank > 2)
+        each = elements_of(inputs[1]); /* the weights; more than one output channel needs fewer */
+    const ent_attr *window = ent_attrs_find(node->attrs, "kernel_shape");
+    double area = 1;
+    for (uint32_t i = 0; window && i < window->count; i++) area *= (double)window->ints[i];
+    each = kind == ENT_CLASS_WINDOW && area > each ? area : each;
+    return elements_of(&outputs[0]) * each + largest;
 }
 
 static void replace_by_constant(ent_rewrite_context *context, uint32_t node, uint32_t output,
@@ -91,10 +123,16 @@ static ent_status fold_node(ent_rewrite_context *context, uint32_t id) {
                         : &ent_module_value(context->module, node->inputs[i])->constant->tensor;
     uint64_t bytes = 0;
     if (!prepare_outputs(node, inputs, outputs, &bytes)) return NULL;
-    if (within_budget(context, node, bytes)) return evaluate(context, id, inputs, outputs);
-    ent_module_add_note(context->module,
-                        "'%s' (%s) was not folded: its result of %llu bytes is over the growth budget",
-                        node->name, ent_op_info_get(node->op)->name, (unsigned long long)bytes);
+    double work = steps(node, inputs, outputs);
+    if (work <= MAX_STEPS && within_budget(context, node, bytes))
+        return evaluate(context, id, inputs, outputs);
+    if (work > MAX_STEPS)
+        ent_module_add_note(context->module, "'%s' (%s) was not folded: it would take %.2g steps", node->name,
+                            ent_op_info_get(node->op)->name, work);
+    else
+        ent_module_add_note(context->module,
+                            "'%s' (%s) was not folded: its result of %llu bytes is over the growth budget",
+                            node->name, ent_op_info_get(node->op)->name, (unsigned long long)bytes);
     return NULL;
 }
 

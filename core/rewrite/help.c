@@ -10,7 +10,10 @@ ent_status ent_rewrite_each_node(ent_rewrite_context *context,
     uint32_t graphs = context->module->graphs.count;
     for (uint32_t g = 0; g < graphs; g++) {
         uint32_t at = 0, node;
-        while (ent_graph_next(context->module, g, &at, &node)) ENT_TRY(visit(context, node));
+        while (ent_graph_next(context->module, g, &at, &node)) {
+            ENT_TRY(ent_arena_check(context->module->arena, context->module->name));
+            ENT_TRY(visit(context, node));
+        }
     }
     return NULL;
 }

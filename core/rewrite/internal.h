@@ -10,6 +10,7 @@ typedef struct ent_rewrite_context {
     const ent_rewrite_options *options;
     ent_arena *scratch;
     bool changed;
+    uint64_t *grown_bytes; /* by all folds of this run */
 } ent_rewrite_context;
 
 typedef ent_status (*ent_rewrite_pass_function)(ent_rewrite_context *context);

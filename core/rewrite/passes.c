@@ -33,9 +33,9 @@ const char *const *ent_rewrite_pass_names(void) {
 }
 
 static ent_status run_pass(ent_module *module, const pass *p, const ent_rewrite_options *options,
-                           ent_arena *scratch, bool *changed) {
+                           ent_arena *scratch, uint64_t *grown_bytes, bool *changed) {
     ent_arena_mark mark = ent_arena_save(scratch);
-    ent_rewrite_context context = {module, options, scratch, false};
+    ent_rewrite_context context = {module, options, scratch, false, grown_bytes};
     ent_status status = p->run(&context);
     if (!status && context.changed) {
         status = ent_module_verify(module, scratch);
@@ -52,22 +52,24 @@ static ent_status run_pass(ent_module *module, const pass *p, const ent_rewrite_
 
 ent_status ent_rewrite_pass(ent_module *module, const char *name, const ent_rewrite_options *options,
                             ent_arena *scratch, bool *out_changed) {
+    uint64_t grown_bytes = 0;
     for (size_t i = 0; i < PASS_COUNT; i++)
         if (strcmp(passes[i].name, name) == 0)
-            return run_pass(module, &passes[i], options, scratch, out_changed);
+            return run_pass(module, &passes[i], options, scratch, &grown_bytes, out_changed);
     return ent_status_make(module->arena, ENT_ERROR_USAGE, "rewrite.unknown-pass", name,
                            "there is no such pass");
 }
 
 ent_status ent_rewrite_run(ent_module *module, const ent_rewrite_options *options, ent_arena *scratch) {
     uint32_t notes = module->notes.count;
+    uint64_t grown_bytes = 0;
     ENT_TRY(ent_module_infer(module, scratch));
     for (int round = 0; round < MAX_ROUNDS; round++) {
         bool any = false;
         module->notes.count = notes; /* what is declined is declined in every round: the last one tells */
         for (size_t i = 0; i < PASS_COUNT; i++) {
             bool changed = false;
-            ENT_TRY(run_pass(module, &passes[i], options, scratch, &changed));
+            ENT_TRY(run_pass(module, &passes[i], options, scratch, &grown_bytes, &changed));
             any |= changed;
             if (options->stop_after && strcmp(options->stop_after, passes[i].name) == 0) return NULL;
         }

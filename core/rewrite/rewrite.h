@@ -9,7 +9,8 @@
 typedef struct ent_rewrite_options {
     bool strict; /* --precision strict: no rewrite that reassociates or contracts floating point (batch-norm
                     folding, scale folding); recomposition stays, it changes no arithmetic */
-    uint64_t fold_growth_bytes; /* a fold may grow the model by at most this much; 0: 1 MiB */
+    uint64_t fold_growth_bytes; /* a fold may grow the model by at most this much, all folds together by 16
+                                   times as much; 0: 1 MiB */
     const char *stop_after;     /* pass name, NULL: all */
     void (*after_pass)(void *context, const char *pass, bool changed,
                        const ent_module *module); /* may be NULL */

@@ -55,6 +55,13 @@ typedef struct entente_compile_request {
     const char *stop_after; /* stage name for `print`; may be NULL */
     void (*progress)(void *context, const char *stage, double done); /* may be NULL */
     void *context;
+    /* Limits for models from strangers; over one of them the code is 6. 0: the default. */
+    uint32_t max_nodes;        /* 1,000,000; functions inlined */
+    uint32_t max_nesting;      /* 64 graphs or function calls within one another */
+    uint64_t max_file_bytes;   /* 16 GiB */
+    uint64_t max_tensor_bytes; /* of one weight or one value in between; 16 GiB */
+    uint64_t max_memory_bytes; /* that compiling takes, mapped files aside; 16 GiB */
+    uint64_t max_seconds;      /* 600 */
 } entente_compile_request;
 
 typedef struct entente_compile_result {

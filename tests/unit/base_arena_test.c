@@ -90,6 +90,33 @@ START_TEST(array_refuses_overflow_and_the_limit) {
 }
 END_TEST
 
+START_TEST(arenas_share_a_budget) {
+    ent_budget budget = {.limit_bytes = 1 << 20};
+    ent_arena *first = ent_arena_create_within(&budget), *second = ent_arena_create_beside(first);
+    ck_assert_ptr_nonnull(ent_arena_array(first, 600, 1024));
+    ck_assert_ptr_null(ent_arena_check(first, "here"));
+    ck_assert_ptr_null(ent_arena_array(second, 600, 1024));
+    ent_status status = ent_arena_check(first, "here");
+    ck_assert_int_eq(status->code, ENT_ERROR_LIMIT);
+    ck_assert_str_eq(status->rule, "limit.memory");
+    ck_assert_str_eq(status->place, "here");
+    ent_arena_destroy(first); /* gives back what it held */
+    ck_assert_ptr_nonnull(ent_arena_array(second, 600, 1024));
+    ent_arena_destroy(second);
+    ck_assert_uint_eq(budget.used_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_deadline_is_an_error_of_its_own) {
+    ent_budget budget = {.deadline_ns = ent_time_ns() + 3600 * (uint64_t)1000000000, .seconds = 3600};
+    ent_arena *arena = ent_arena_create_within(&budget);
+    ck_assert_ptr_null(ent_arena_check(arena, ""));
+    budget.deadline_ns = 1;
+    ck_assert_str_eq(ent_arena_check(arena, "")->rule, "limit.time");
+    ent_arena_destroy(arena);
+}
+END_TEST
+
 START_TEST(small_pieces_pass_the_limit_and_tell) {
     ent_arena *arena = ent_arena_create(64);
     ent_arena_alloc(arena, 48);
@@ -173,6 +200,8 @@ int main(void) {
     tcase_add_test(cases, reused_memory_is_zero_again);
     tcase_add_test(cases, big_allocations_obey_marks);
     tcase_add_test(cases, array_refuses_overflow_and_the_limit);
+    tcase_add_test(cases, arenas_share_a_budget);
+    tcase_add_test(cases, a_deadline_is_an_error_of_its_own);
     tcase_add_test(cases, small_pieces_pass_the_limit_and_tell);
     tcase_add_test(cases, extend_grows_only_the_newest_and_zeroes);
     tcase_add_test(cases, strings);
