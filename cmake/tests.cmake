@@ -64,9 +64,9 @@ if(golden_sources)
   ent_test_program(run_goldens golden)
 endif()
 
-# Scripts over the built programs (tests/cli) and over the checks themselves (tests/tools).
+# Scripts over the built programs (tests/cli, tests/import) and over the checks themselves (tests/tools).
 file(GLOB script_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/cli/*.sh
-     ${PROJECT_SOURCE_DIR}/tests/cli/*.py ${PROJECT_SOURCE_DIR}/tests/tools/*.py)
+     ${PROJECT_SOURCE_DIR}/tests/cli/*.py ${PROJECT_SOURCE_DIR}/tests/import/run.py ${PROJECT_SOURCE_DIR}/tests/tools/*.py)
 foreach(script IN LISTS script_tests)
   add_test(NAME ${script} COMMAND ${PROJECT_SOURCE_DIR}/tests/${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${script} PROPERTIES TIMEOUT 600

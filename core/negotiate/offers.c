@@ -58,6 +58,35 @@ void ent_negotiate_control(ent_negotiate_session *session) {
     }
 }
 
+/* "Why not there?" has an answer for every leaf: where a device has neither an offer nor a reason, nothing
+ * that it declares names the operator. */
+static ent_status note_silent(ent_negotiate_session *session, uint32_t device) {
+    const ent_module *module = session->module;
+    uint8_t *answered = ent_arena_array(session->arena, (size_t)module->nodes.count + 1, 1);
+    if (!answered) return ent_status_out_of_memory();
+    for (uint32_t o = 0; o < session->offers.count; o++) {
+        const ent_offer *offer = &session->offers.items[o];
+        for (uint32_t i = 0; offer->device == device && i < offer->node_count; i++)
+            answered[offer->nodes[i]] = 1;
+    }
+    for (uint32_t r = 0; r < session->refusals.count; r++)
+        if (session->refusals.items[r].device == device &&
+            session->refusals.items[r].node < module->nodes.count)
+            answered[session->refusals.items[r].node] = 1;
+    for (uint32_t g = 0; g < module->graphs.count; g++) {
+        uint32_t at = 0, id;
+        while (ent_graph_next(module, g, &at, &id)) {
+            const ent_op_info *info = ent_op_info_get(ent_module_node(module, id)->op);
+            if (answered[id] || info->op_class == ENT_CLASS_CONTROL) continue;
+            ent_refusal refusal = {.device = device, .node = id, .pattern = "", .reason_id = "pattern.none"};
+            refusal.text = ent_arena_format(session->arena,
+                                            "no pattern that the device declares takes %s here", info->name);
+            ent_negotiate_refuse(session, &refusal);
+        }
+    }
+    return NULL;
+}
+
 ent_status ent_negotiate_offers(ent_negotiate_session *session) {
     ENT_TRY(ent_fusion_find_layouts(session->module, session->arena, &session->layouts));
     ent_uses uses = ent_module_uses(session->module, session->arena);
@@ -66,6 +95,7 @@ ent_status ent_negotiate_offers(ent_negotiate_session *session) {
         ENT_TRY(ent_negotiate_match(session, &uses, d));
         ENT_TRY(ent_negotiate_survey(session, &uses, d));
         ENT_TRY(ent_negotiate_quotes(session, d));
+        ENT_TRY(note_silent(session, d));
     }
     ent_negotiate_control(session);
     return NULL;
