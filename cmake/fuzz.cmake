@@ -1,0 +1,23 @@
+# Every tests/fuzz/target_NAME.c: the test fuzz/NAME replays its corpus and its crashes; with ENTENTE_FUZZ (clang) the
+# program fuzz_NAME is libFuzzer over it. What targets share is the rest of the folder.
+file(GLOB fuzz_targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/target_*.c)
+add_library(ent_fuzz_support STATIC ${PROJECT_SOURCE_DIR}/tests/fuzz/support.c ${PROJECT_SOURCE_DIR}/tests/fuzz/mutate_wire.c)
+target_link_libraries(ent_fuzz_support PUBLIC ent_core_all)
+set(fuzz_bundle_sources ${PROJECT_SOURCE_DIR}/plugins/reference/reference.c) # the device that bundles are loaded on
+foreach(source IN LISTS fuzz_targets)
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "^target_" "" name ${name})
+  add_executable(replay_${name} ${source} ${fuzz_${name}_sources} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c)
+  target_link_libraries(replay_${name} PRIVATE ent_fuzz_support ent_core_all ent_plugin_common)
+  ent_test_program(replay_${name} fuzz/${name} tests/fuzz/corpus/${name} tests/fuzz/crashes/${name})
+  if(ENTENTE_FUZZ)
+    add_executable(fuzz_${name} ${source} ${fuzz_${name}_sources})
+    target_link_libraries(fuzz_${name} PRIVATE ent_fuzz_support ent_core_all ent_plugin_common)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    list(APPEND fuzz_programs fuzz_${name})
+  endif()
+endforeach()
+if(ENTENTE_FUZZ)
+  add_custom_target(fuzz DEPENDS ${fuzz_programs})
+endif()

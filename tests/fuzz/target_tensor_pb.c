@@ -1,0 +1,17 @@
+/* TensorProto files. */
+#include "include/entente/compiler.h"
+#include "tests/fuzz/fuzz.h"
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
+    return fuzz_mutate_wire(data, size, max_size, seed);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    entente_tensor tensor;
+    entente_compile_result details = {0};
+    int code = entente_tensor_read(fuzz_file("x.pb", data, size), &tensor, &details);
+    fuzz_check(code == 0 || (details.rule[0] && details.text[0]), "a refusal without its rule", details.text);
+    entente_tensor_free(&tensor);
+    entente_compile_result_free(&details);
+    return 0;
+}
