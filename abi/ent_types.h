@@ -180,7 +180,7 @@ static inline uint32_t ent_layout_physical(const ent_layout *layout, const int64
         int64_t block = 1;
         for (uint32_t b = 0; b < layout->block_count; b++)
             if (layout->block_axis[b] == layout->order[i]) block *= layout->block_size[b];
-        out[i] = (extent + block - 1) / block;
+        out[i] = extent / block + (extent % block != 0); /* without overflow for any extent */
     }
     for (uint32_t b = 0; b < layout->block_count; b++) out[layout->rank + b] = layout->block_size[b];
     return (uint32_t)layout->rank + layout->block_count;

@@ -8,6 +8,70 @@ static const char *key_of(ent_importer *importer, const char *domain, const char
     return ent_arena_format(importer->scratch, "%s\n%s", domain, name ? name : "");
 }
 
+static bool find_index(const ent_importer *importer, const Onnx__NodeProto *proto, uint64_t *out) {
+    if (importer->model == NULL || importer->model->n_functions == 0) return false;
+    return ent_map_find(importer->functions,
+                        key_of((ent_importer *)(uintptr_t)importer, proto->domain, proto->op_type), out);
+}
+
+bool ent_import_function_find(const ent_importer *importer, const Onnx__NodeProto *proto,
+                              const Onnx__FunctionProto **out) {
+    uint64_t index = 0;
+    if (!find_index(importer, proto, &index)) return false;
+    *out = importer->model->functions[index];
+    return true;
+}
+
+/* ---- how many nodes inlining makes, before any is made ---- */
+
+typedef struct sizes {
+    const ent_importer *importer;
+    uint64_t *nodes; /* by function, the call counted; 0: not counted yet */
+    uint32_t depth;
+} sizes;
+
+static uint64_t count_nodes(sizes *s, Onnx__NodeProto **nodes, size_t count);
+
+/* What calls itself counts little here: inlining refuses it by its depth. */
+static uint64_t count_call(sizes *s, const Onnx__NodeProto *node) {
+    uint64_t index = 0;
+    if (!find_index(s->importer, node, &index)) return 1;
+    const Onnx__FunctionProto *function = s->importer->model->functions[index];
+    uint64_t *known = &s->nodes[index];
+    if (*known == 0 && s->depth < s->importer->options.max_nesting) {
+        *known = 1;
+        s->depth++;
+        *known = count_nodes(s, function->node, function->n_node) + 1;
+        s->depth--;
+    }
+    return *known ? *known : 1;
+}
+
+static uint64_t count_nodes(sizes *s, Onnx__NodeProto **nodes, size_t count) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += count_call(s, nodes[i]);
+        for (size_t k = 0; k < nodes[i]->n_attribute; k++) {
+            const Onnx__GraphProto *body = nodes[i]->attribute[k]->g;
+            if (body) sum += count_nodes(s, body->node, body->n_node);
+        }
+        if (sum > UINT32_MAX) return UINT32_MAX;
+    }
+    return sum;
+}
+
+static ent_status check_inlined(ent_importer *importer) {
+    sizes s = {.importer = importer,
+               .nodes =
+                   ent_arena_array(importer->scratch, importer->model->n_functions + 1, sizeof *s.nodes)};
+    if (!s.nodes) return ent_status_out_of_memory();
+    const Onnx__GraphProto *graph = importer->model->graph;
+    if (count_nodes(&s, graph->node, graph->n_node) <= importer->options.max_nodes) return NULL;
+    return ent_status_make(importer->arena, ENT_ERROR_LIMIT, "limit.nodes", importer->path,
+                           "the model has more than %u nodes after its functions are inlined",
+                           importer->options.max_nodes);
+}
+
 ent_status ent_import_functions_index(ent_importer *importer) {
     importer->functions = ent_map_create(importer->scratch);
     for (size_t i = 0; i < importer->model->n_functions; i++) {
@@ -21,18 +85,7 @@ ent_status ent_import_functions_index(ent_importer *importer) {
                 function->name ? function->name : "", function->domain ? function->domain : "");
         ent_map_set(importer->functions, key, i);
     }
-    return NULL;
-}
-
-bool ent_import_function_find(const ent_importer *importer, const Onnx__NodeProto *proto,
-                              const Onnx__FunctionProto **out) {
-    uint64_t index = 0;
-    if (importer->model == NULL || importer->model->n_functions == 0) return false;
-    if (!ent_map_find(importer->functions,
-                      key_of((ent_importer *)(uintptr_t)importer, proto->domain, proto->op_type), &index))
-        return false;
-    *out = importer->model->functions[index];
-    return true;
+    return importer->model->n_functions ? check_inlined(importer) : NULL;
 }
 
 static ent_status bind_inputs(ent_importer *importer, const Onnx__FunctionProto *function,

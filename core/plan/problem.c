@@ -97,6 +97,13 @@ static ent_status add_offers(ent_plan_builder *b) {
     return NULL;
 }
 
+/* A value of unknown rank has no form: no offer takes it, and the one for rank 0 stands in until the cover
+ * fails by naming its node. */
+static uint32_t plain_label(ent_plan_builder *b, const ent_value *value) {
+    ent_layout plain = ent_layout_plain(value->rank <= ENT_MAX_RANK ? value->rank : 0);
+    return ent_plan_intern_label(b, 0, &plain);
+}
+
 static ent_status add_values(ent_plan_builder *b) {
     const ent_module *module = b->session->module;
     const ent_graph *main = ent_module_graph(module, 0);
@@ -108,8 +115,11 @@ static ent_status add_values(ent_plan_builder *b) {
     if (!values) return ent_status_out_of_memory();
     for (uint32_t i = 0; i < b->values.count; i++) {
         const ent_value *value = ent_module_value(module, b->values.items[i]);
-        ent_layout plain = ent_layout_plain(value->rank);
-        uint32_t label = ent_plan_intern_label(b, 0, &plain);
+        uint32_t label = plain_label(b, value);
+        if (value->rank == ENT_RANK_UNKNOWN && value->producer == ENT_ID_NONE)
+            return ent_status_make(b->arena, ENT_ERROR_UNSUPPORTED, "plan.rank", module->name,
+                                   "the rank of input '%s' is not known; give its shape with --shape",
+                                   value->name);
         bool made = value->producer != ENT_ID_NONE;
         values[i] = (ent_partition_value){made ? b->leaf_of[value->producer] : ENT_PARTITION_NONE,
                                           made ? ENT_PARTITION_NONE : label, ENT_PARTITION_NONE,
@@ -118,8 +128,7 @@ static ent_status add_values(ent_plan_builder *b) {
     for (uint32_t i = 0; i < main->outputs.count; i++) {
         uint32_t v = b->value_of[main->outputs.items[i]];
         if (v == ENT_PARTITION_NONE) continue;
-        ent_layout plain = ent_layout_plain(ent_module_value(module, main->outputs.items[i])->rank);
-        values[v].final_label = ent_plan_intern_label(b, 0, &plain);
+        values[v].final_label = plain_label(b, ent_module_value(module, main->outputs.items[i]));
     }
     b->problem.values = values;
     b->problem.value_count = b->values.count;
