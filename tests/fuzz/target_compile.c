@@ -1,5 +1,5 @@
-/* ONNX models through the whole compiler for the CPU, under small limits: what one compilation accepts has a plan and
- * kernels. Nothing is written. */
+/* ONNX models through the whole compiler for the CPU, under small limits: what one compilation accepts has a
+ * plan and kernels. Nothing is written. */
 #include "include/entente/compiler.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                        .max_seconds = FUZZ_SECONDS - 2};
     entente_compile(&request, &result);
     fuzz_check(result.code != ENT_ERROR_INTERNAL, "our own bug", result.text);
-    fuzz_check(result.code == 0 || (result.rule[0] && result.text[0]), "a refusal without its rule", result.text);
+    fuzz_check(result.code == 0 || (result.rule[0] && result.text[0]), "a refusal without its rule",
+               result.text);
     entente_compile_result_free(&result);
     return 0;
 }
