@@ -100,7 +100,7 @@ typedef struct ent_import_draft {
     const char *place; /* "file: node 'name' (Op)" */
     const char *name;
     uint32_t op;   /* ent_op; NONE for Constant and Upsample */
-    int64_t opset; /* the model's */
+    int64_t opset; /* the model's, of ai.onnx; of another domain's operator: 1 */
     uint32_t origin;
     ent_attr attrs[ENT_IMPORT_MAX_ATTRS];
     uint32_t attr_count;
@@ -143,9 +143,13 @@ typedef struct ent_import_form {
     int32_t since, min_in, max_in, min_out, max_out;
     const char *attributes;
 } ent_import_form;
-/* The form of an operator in an opset: from forms.def, else from ent_ops.def. False when there is none yet.
- */
+/* The form of an operator of ai.onnx in an opset: from forms.def, else from ent_ops.def. False when there is
+ * none yet. */
 bool ent_import_form_find(const char *op_type, int64_t opset, ent_import_form *out);
+/* The form that ent_ops.def gives. */
+void ent_import_form_of(uint32_t op, ent_import_form *out);
+/* Domain of an operator of ent_ops.def: the first *out_size characters; none: ai.onnx. */
+const char *ent_import_op_domain(const ent_op_info *info, size_t *out_size);
 /* Reads the node's attributes against the form; graphs of control nodes are imported by the caller. */
 ent_status ent_import_attributes(ent_import_draft *draft, const ent_import_form *form);
 /* Attributes of the draft by name: NULL, or take it out of the draft. */
@@ -188,6 +192,9 @@ ent_status ent_import_upgrade_pad(ent_import_draft *draft);
 ent_status ent_import_upgrade_clip(ent_import_draft *draft);
 ent_status ent_import_upgrade_dropout(ent_import_draft *draft);
 ent_status ent_import_upgrade_batch_norm(ent_import_draft *draft);
+ent_status ent_import_upgrade_group_norm(ent_import_draft *draft);
+ent_status ent_import_upgrade_dft(ent_import_draft *draft);
+ent_status ent_import_upgrade_random(ent_import_draft *draft);
 ent_status ent_import_upgrade_range(ent_import_draft *draft);
 ent_status ent_import_upgrade_softmax(ent_import_draft *draft);
 ent_status ent_import_upgrade_resize(ent_import_draft *draft);

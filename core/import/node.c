@@ -25,27 +25,67 @@ ent_status ent_import_count_node(ent_importer *importer, const char *place) {
                            importer->options.max_nodes);
 }
 
-static uint32_t find_op(const char *op_type) {
+/* Operators of other domains that mean what one of another name or domain means. ONNX Runtime also writes its
+ * own simplified normalisation into ai.onnx. */
+static const struct {
+    const char *domain, *op_type;
+    uint32_t op;
+} aliases[] = {
+    {"com.microsoft", "Gelu", ENT_OP_Gelu},
+    {"", "SimplifiedLayerNormalization", ENT_OP_SimplifiedLayerNormalization},
+};
+
+/* domain "": ai.onnx */
+static uint32_t find_op(const char *domain, const char *op_type) {
     for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
         const ent_op_info *info = ent_op_info_get(op);
-        if (info->name && strcmp(info->name, op_type) == 0) return op;
+        size_t size;
+        if (!info->name || strcmp(info->name, op_type) != 0) continue;
+        const char *own = ent_import_op_domain(info, &size);
+        if (strlen(domain) == size && memcmp(domain, own, size) == 0) return op;
     }
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcmp(aliases[i].domain, domain) == 0 && strcmp(aliases[i].op_type, op_type) == 0)
+            return aliases[i].op;
     return ENT_OP_NONE;
+}
+
+/* Training is no part of inference: said so, instead of "not known". */
+static bool is_training(const char *domain, const char *op_type) {
+    static const char *const names[] = {"Adagrad", "Adam", "Momentum", "Gradient"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(domain, "ai.onnx.preview.training") == 0 && strcmp(names[i], op_type) == 0) return true;
+    return false;
+}
+
+/* An operator of another domain; those have one version. */
+static ent_status find_other_domain(ent_import_draft *draft, ent_import_form *out) {
+    const char *domain = draft->proto->domain, *op_type = draft->proto->op_type ? draft->proto->op_type : "";
+    ent_arena *arena = draft->importer->arena;
+    if (is_training(domain, op_type))
+        return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.training", draft->place,
+                               "'%s' is a training operator; export the model for inference", op_type);
+    draft->op = find_op(domain, op_type);
+    draft->opset = 1;
+    if (draft->op != ENT_OP_NONE) {
+        ent_import_form_of(draft->op, out);
+        return NULL;
+    }
+    return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.domain", draft->place,
+                           "operator '%s' of domain '%s' is not known; only ai.onnx, some operators of "
+                           "com.microsoft and the model's own functions are",
+                           op_type, domain);
 }
 
 static ent_status find_form(ent_import_draft *draft, ent_import_form *out) {
     const Onnx__NodeProto *proto = draft->proto;
     ent_arena *arena = draft->importer->arena;
     const char *op_type = proto->op_type ? proto->op_type : "";
-    if (!ent_import_is_onnx_domain(proto->domain))
-        return ent_status_make(
-            arena, ENT_ERROR_UNSUPPORTED, "operator.domain", draft->place,
-            "operator '%s' of domain '%s' is not known; only ai.onnx and the model's own functions are",
-            op_type, proto->domain);
+    if (!ent_import_is_onnx_domain(proto->domain)) return find_other_domain(draft, out);
     if (draft->opset == 0)
         return ent_status_make(arena, ENT_ERROR_MODEL, "opset.missing", draft->place,
                                "the node is of ai.onnx, but the model imports no opset of it");
-    draft->op = find_op(op_type);
+    draft->op = find_op("", op_type);
     bool upsample = strcmp(op_type, "Upsample") == 0;
     if (draft->op == ENT_OP_NONE && !upsample)
         return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.unknown", draft->place,
