@@ -152,7 +152,8 @@ static bool read_activation(const ent_body *body, activation *out) {
     uint32_t given = ent_attrs_find(body->node.attrs, "activation_beta")    ? 2
                      : ent_attrs_find(body->node.attrs, "activation_alpha") ? 1
                                                                             : 0;
-    if (list && list->type == ENT_ATTR_FLOATS) given = list->count;
+    if (list && list->type != ENT_ATTR_FLOATS) return false;
+    if (list) given = list->count;
     for (uint32_t i = 0; list && i < given && i < 2; i++) out->parameter[i] = list->floats[i];
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (ent_attrs_string_is(body->node.attrs, "activation", "", known[i].name)) {
