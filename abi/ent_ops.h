@@ -12,7 +12,7 @@ typedef enum ent_op {
 } ent_op;
 
 typedef enum ent_op_class {
-    ENT_CLASS_NONE = 0,
+    ENT_CLASS_NONE = 0, /* of no family: only patterns that name it or take any operator match it */
     ENT_CLASS_ELEMENTWISE = 1,
     ENT_CLASS_CONTRACTION = 2,
     ENT_CLASS_WINDOW = 3,

@@ -5,6 +5,7 @@ typedef bool (*decomposition)(ent_body *body);
 
 /* Every line of the operator table; the class says whether there must be a function, which then must link. */
 #define NO_DECOMPOSITION(name) NULL
+#define ENT_DECOMPOSE_NONE NO_DECOMPOSITION
 #define ENT_DECOMPOSE_ELEMENTWISE NO_DECOMPOSITION
 #define ENT_DECOMPOSE_CONTRACTION NO_DECOMPOSITION
 #define ENT_DECOMPOSE_WINDOW NO_DECOMPOSITION
@@ -28,11 +29,9 @@ uint32_t ent_body_output(const ent_body *body, uint32_t index) {
     return index < body->node.output_count ? body->node.outputs[index] : ENT_ID_NONE;
 }
 
-uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, uint32_t b, uint32_t c,
-                      uint32_t result) {
-    uint32_t inputs[3] = {a, b, c};
+static uint32_t add_node(ent_body *body, uint32_t op, ent_attrs attrs, const uint32_t *inputs, uint32_t count,
+                         uint32_t result) {
     if (body->status) return ENT_ID_NONE;
-    uint32_t count = c != ENT_ID_NONE ? 3 : b != ENT_ID_NONE ? 2 : 1;
     ent_node_spec spec = {.op = op,
                           .name = body->node.name,
                           .attrs = attrs,
@@ -45,6 +44,12 @@ uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, 
     uint32_t node = ent_module_add_node(body->module, body->node.graph, &spec, body->node_id);
     body->status = ent_node_infer(body->module, node, body->scratch);
     return ent_module_node(body->module, node)->outputs[0];
+}
+
+uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, uint32_t b, uint32_t c,
+                      uint32_t result) {
+    uint32_t inputs[3] = {a, b, c};
+    return add_node(body, op, attrs, inputs, c != ENT_ID_NONE ? 3 : b != ENT_ID_NONE ? 2 : 1, result);
 }
 
 uint32_t ent_body_scalar(ent_body *body, uint32_t dtype, double value) {
@@ -71,6 +76,42 @@ uint32_t ent_body_transpose(ent_body *body, uint32_t value, int64_t a, int64_t b
     ent_attr perm = ent_attr_ints(body->module, "perm", order, 4);
     return ent_body_add(body, ENT_OP_Transpose, ent_attrs_make(body->module, &perm, 1), value, ENT_ID_NONE,
                         ENT_ID_NONE, ENT_ID_NONE);
+}
+
+uint32_t ent_body_permute(ent_body *body, uint32_t value, const int64_t *order, uint32_t rank,
+                          uint32_t result) {
+    bool moves = result != ENT_ID_NONE;
+    for (uint32_t i = 0; i < rank; i++) moves = moves || order[i] != i;
+    if (!moves) return value;
+    ent_attr perm = ent_attr_ints(body->module, "perm", order, rank);
+    return ent_body_add(body, ENT_OP_Transpose, ent_attrs_make(body->module, &perm, 1), value, ENT_ID_NONE,
+                        ENT_ID_NONE, result);
+}
+
+uint32_t ent_body_reshape_like(ent_body *body, uint32_t value, uint32_t like, uint32_t result) {
+    int64_t dims[ENT_MAX_RANK];
+    if (body->status) return ENT_ID_NONE;
+    const ent_value *target = ent_body_value(body, like);
+    uint32_t rank = target->rank, shape;
+    for (uint32_t i = 0; i < rank; i++) dims[i] = target->dims[i];
+    if (ent_value_static(body->module, like) && ent_value_elements(body->module, like) > 0)
+        shape = ent_body_i64s(body, dims, rank);
+    else
+        shape = ent_body_unary(body, ENT_OP_Shape, like);
+    ent_attr zeros = ent_attr_int("allowzero", 1);
+    return ent_body_add(body, ENT_OP_Reshape, ent_attrs_make(body->module, &zeros, 1), value, shape,
+                        ENT_ID_NONE, result);
+}
+
+uint32_t ent_body_slice(ent_body *body, uint32_t value, int64_t axis, int64_t first, int64_t last) {
+    uint32_t inputs[4] = {value, ent_body_i64s(body, &first, 1), ENT_ID_NONE, ENT_ID_NONE};
+    inputs[2] = ent_body_i64s(body, &last, 1);
+    inputs[3] = ent_body_i64s(body, &axis, 1);
+    return add_node(body, ENT_OP_Slice, ENT_NO_ATTRS, inputs, 4, ENT_ID_NONE);
+}
+
+uint32_t ent_body_wide(uint32_t dtype) {
+    return dtype == ENT_DTYPE_F16 || dtype == ENT_DTYPE_BF16 ? ENT_DTYPE_F32 : dtype;
 }
 
 /* ---- one node ---- */

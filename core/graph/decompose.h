@@ -45,27 +45,50 @@ uint32_t ent_body_dynamic_quantize(ent_body *body, uint32_t x, uint32_t result, 
                                    uint32_t *zero);
 uint32_t ent_body_centre(ent_body *body, uint32_t x, uint32_t zero); /* x - zero */
 
+/* Any permutation of the axes; the value itself when it is the identity. */
+uint32_t ent_body_permute(ent_body *body, uint32_t value, const int64_t *order, uint32_t rank,
+                          uint32_t result);
+/* The value as a tensor of the shape of `like`. */
+uint32_t ent_body_reshape_like(ent_body *body, uint32_t value, uint32_t like, uint32_t result);
+/* first..last of one axis. */
+uint32_t ent_body_slice(ent_body *body, uint32_t value, int64_t axis, int64_t first, int64_t last);
+/* The type in which a body computes: f32 for the 16-bit floats, else the type itself. */
+uint32_t ent_body_wide(uint32_t dtype);
+/* Good until something is added. */
+static inline const ent_value *ent_body_value(const ent_body *body, uint32_t value) {
+    return ent_module_value(body->module, value);
+}
+
+/* decompose_norm.c */
+/* Per-channel vector C as C x 1 x 1 ..., so that it meets axis 1 of rank `rank`. */
+uint32_t ent_body_along_channels(ent_body *body, uint32_t vector, uint32_t rank);
+/* Mean over the axes first..rank-1, kept as 1. */
+uint32_t ent_body_mean_from(ent_body *body, uint32_t value, uint32_t first, uint32_t rank, uint32_t result);
+typedef struct ent_layer_norm {
+    uint32_t x, scale, bias; /* bias NONE: none */
+    uint32_t axis, stash;
+    double epsilon;
+    uint32_t out, out_mean, out_inverse; /* as `result` of ent_body_add */
+} ent_layer_norm;
+uint32_t ent_body_layer_norm(ent_body *body, const ent_layer_norm *norm);
+/* decompose_norm_axes.c: without mean and bias; the result has the scale's type. */
+uint32_t ent_body_rms_norm(ent_body *body, const ent_layer_norm *norm);
+/* decompose_activation.c */
+uint32_t ent_body_gelu(ent_body *body, uint32_t x, bool tanh, uint32_t result);
+uint32_t ent_body_swish(ent_body *body, uint32_t x, double alpha, uint32_t result);
+
 /* One per composite: true when it wrote the body, false (nothing written) when it has none for these
  * attributes. */
-bool ent_decompose_BatchNormalization(ent_body *body);
-bool ent_decompose_InstanceNormalization(ent_body *body);
-bool ent_decompose_LayerNormalization(ent_body *body);
-bool ent_decompose_Gelu(ent_body *body);
-bool ent_decompose_HardSwish(ent_body *body);
-bool ent_decompose_Mish(ent_body *body);
-bool ent_decompose_Attention(ent_body *body);
-bool ent_decompose_QuantizeLinear(ent_body *body);
-bool ent_decompose_DequantizeLinear(ent_body *body);
-bool ent_decompose_DynamicQuantizeLinear(ent_body *body);
-bool ent_decompose_QLinearAdd(ent_body *body);
-bool ent_decompose_QLinearMul(ent_body *body);
-bool ent_decompose_QLinearSigmoid(ent_body *body);
-bool ent_decompose_QLinearLeakyRelu(ent_body *body);
-bool ent_decompose_QLinearSoftmax(ent_body *body);
-bool ent_decompose_QLinearAveragePool(ent_body *body);
-bool ent_decompose_QLinearGlobalAveragePool(ent_body *body);
-bool ent_decompose_QLinearConcat(ent_body *body);
-bool ent_decompose_MatMulIntegerToFloat(ent_body *body);
-bool ent_decompose_DynamicQuantizeMatMul(ent_body *body);
+#define ENT_DECLARE_NONE(name)
+#define ENT_DECLARE_ELEMENTWISE(name)
+#define ENT_DECLARE_CONTRACTION(name)
+#define ENT_DECLARE_WINDOW(name)
+#define ENT_DECLARE_REDUCTION(name)
+#define ENT_DECLARE_MOVEMENT(name)
+#define ENT_DECLARE_CONTROL(name)
+#define ENT_DECLARE_COMPOSITE(name) bool ent_decompose_##name(ent_body *body);
+#define ENT_OP(id, name, versions, class_, min_in, max_in, min_out, max_out, attributes)                     \
+    ENT_DECLARE_##class_(name)
+#include "abi/ent_ops.def"
 
 #endif

@@ -1,16 +1,13 @@
-/* Bodies of the normalisations and of composite activations.
+/* Bodies of the normalisations over channels or trailing axes.
  * Source of the formulas: the function bodies and texts of the ONNX schemas. */
 #include "core/graph/decompose.h"
 
 #include <math.h>
 
-static const ent_value *value_of(const ent_body *body, uint32_t value) {
-    return ent_module_value(body->module, value);
-}
+#define value_of ent_body_value
 
-/* Per-channel vector C as C x 1 x 1 ..., so that it meets axis 1 of rank `rank`. A constant needs no node for
- * that. */
-static uint32_t along_channels(ent_body *body, uint32_t vector, uint32_t rank) {
+/* A constant needs no node for that. */
+uint32_t ent_body_along_channels(ent_body *body, uint32_t vector, uint32_t rank) {
     int64_t axes[ENT_MAX_RANK], dims[ENT_MAX_RANK] = {0};
     if (rank <= 2 || body->status) return vector;
     const ent_constant *constant = value_of(body, vector)->constant;
@@ -23,8 +20,7 @@ static uint32_t along_channels(ent_body *body, uint32_t vector, uint32_t rank) {
     return ent_body_binary(body, ENT_OP_Unsqueeze, vector, ent_body_i64s(body, axes, rank - 2));
 }
 
-/* Mean over the axes first..rank-1, kept as 1. */
-static uint32_t mean_from(ent_body *body, uint32_t value, uint32_t first, uint32_t rank, uint32_t result) {
+uint32_t ent_body_mean_from(ent_body *body, uint32_t value, uint32_t first, uint32_t rank, uint32_t result) {
     int64_t axes[ENT_MAX_RANK];
     for (uint32_t i = first; i < rank; i++) axes[i - first] = i;
     ent_attr keep = ent_attr_int("keepdims", 1);
@@ -92,9 +88,9 @@ bool ent_decompose_BatchNormalization(ent_body *body) {
         factor = ent_body_cast(body, factor, dtype);
         shift = ent_body_cast(body, shift, dtype);
     }
-    uint32_t scaled = ent_body_binary(body, ENT_OP_Mul, x, along_channels(body, factor, rank));
-    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, scaled, along_channels(body, shift, rank), ENT_ID_NONE,
-                 ent_body_output(body, 0));
+    uint32_t scaled = ent_body_binary(body, ENT_OP_Mul, x, ent_body_along_channels(body, factor, rank));
+    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, scaled, ent_body_along_channels(body, shift, rank),
+                 ENT_ID_NONE, ent_body_output(body, 0));
     return true;
 }
 
@@ -104,83 +100,59 @@ bool ent_decompose_InstanceNormalization(ent_body *body) {
     uint32_t x = ent_body_input(body, 0), dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank;
     if (rank < 3) return false;
     double epsilon = ent_attrs_float(body->node.attrs, "epsilon", 1e-5);
-    uint32_t centred = ent_body_binary(body, ENT_OP_Sub, x, mean_from(body, x, 2, rank, ENT_ID_NONE));
+    uint32_t centred =
+        ent_body_binary(body, ENT_OP_Sub, x, ent_body_mean_from(body, x, 2, rank, ENT_ID_NONE));
     uint32_t square = ent_body_binary(body, ENT_OP_Mul, centred, centred);
-    uint32_t variance = mean_from(body, square, 2, rank, ENT_ID_NONE);
+    uint32_t variance = ent_body_mean_from(body, square, 2, rank, ENT_ID_NONE);
     uint32_t deviation = ent_body_binary(body, ENT_OP_Add, variance, ent_body_scalar(body, dtype, epsilon));
     deviation = ent_body_unary(body, ENT_OP_Sqrt, deviation);
     uint32_t normal = ent_body_binary(body, ENT_OP_Div, centred, deviation);
-    normal = ent_body_binary(body, ENT_OP_Mul, normal, along_channels(body, ent_body_input(body, 1), rank));
-    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, normal, along_channels(body, ent_body_input(body, 2), rank),
-                 ENT_ID_NONE, ent_body_output(body, 0));
+    normal = ent_body_binary(body, ENT_OP_Mul, normal,
+                             ent_body_along_channels(body, ent_body_input(body, 1), rank));
+    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, normal,
+                 ent_body_along_channels(body, ent_body_input(body, 2), rank), ENT_ID_NONE,
+                 ent_body_output(body, 0));
     return true;
 }
 
 /* ---- LayerNormalization: over the axes from `axis`; mean and deviation in stash_type ---- */
 
-bool ent_decompose_LayerNormalization(ent_body *body) {
-    uint32_t x = ent_body_input(body, 0), dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank;
-    uint32_t scale = ent_body_input(body, 1), bias = ent_body_input(body, 2), y = ent_body_output(body, 0);
-    int64_t axis = ent_attrs_int(body->node.attrs, "axis", -1),
-            stash = ent_attrs_int(body->node.attrs, "stash_type", ENT_DTYPE_F32);
-    double epsilon = ent_attrs_float(body->node.attrs, "epsilon", 1e-5);
-    if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank || stash <= 0 || !ent_dtype_is_float((uint32_t)stash)) return false;
-    uint32_t wide = ent_body_cast(body, x, (uint32_t)stash);
-    uint32_t mean = mean_from(body, wide, (uint32_t)axis, rank, ent_body_output(body, 1));
+uint32_t ent_body_layer_norm(ent_body *body, const ent_layer_norm *n) {
+    uint32_t x = n->x, dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank, bias = n->bias;
+    uint32_t wide = ent_body_cast(body, x, n->stash);
+    uint32_t mean = ent_body_mean_from(body, wide, n->axis, rank, n->out_mean);
     uint32_t centred = ent_body_binary(body, ENT_OP_Sub, wide, mean);
     uint32_t square = ent_body_binary(body, ENT_OP_Mul, centred, centred);
-    uint32_t variance = mean_from(body, square, (uint32_t)axis, rank, ENT_ID_NONE);
+    uint32_t variance = ent_body_mean_from(body, square, n->axis, rank, ENT_ID_NONE);
     uint32_t deviation =
-        ent_body_binary(body, ENT_OP_Add, variance, ent_body_scalar(body, (uint32_t)stash, epsilon));
+        ent_body_binary(body, ENT_OP_Add, variance, ent_body_scalar(body, n->stash, n->epsilon));
     deviation = ent_body_unary(body, ENT_OP_Sqrt, deviation);
     uint32_t inverse = ent_body_add(body, ENT_OP_Reciprocal, ENT_NO_ATTRS, deviation, ENT_ID_NONE,
-                                    ENT_ID_NONE, ent_body_output(body, 2));
+                                    ENT_ID_NONE, n->out_inverse);
     uint32_t normal = ent_body_cast(body, ent_body_binary(body, ENT_OP_Mul, centred, inverse), dtype);
-    scale = ent_body_cast(body, scale, dtype);
+    uint32_t scale = ent_body_cast(body, n->scale, dtype);
     if (bias != ENT_ID_NONE) bias = ent_body_cast(body, bias, dtype);
     uint32_t scaled = ent_body_add(body, ENT_OP_Mul, ENT_NO_ATTRS, normal, scale, ENT_ID_NONE,
-                                   bias == ENT_ID_NONE ? y : ENT_ID_NONE);
-    if (bias != ENT_ID_NONE) ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, scaled, bias, ENT_ID_NONE, y);
-    return true;
+                                   bias == ENT_ID_NONE ? n->out : ENT_ID_NONE);
+    if (bias == ENT_ID_NONE) return scaled;
+    return ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, scaled, bias, ENT_ID_NONE, n->out);
 }
 
-/* ---- activations ---- */
-
-/* none: x / 2 * (1 + erf(x / sqrt 2)); tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) */
-bool ent_decompose_Gelu(ent_body *body) {
-    uint32_t x = ent_body_input(body, 0), dtype = value_of(body, x)->dtype, inner;
-    bool exact = ent_attrs_string_is(body->node.attrs, "approximate", "none", "none");
-    if (!exact && !ent_attrs_string_is(body->node.attrs, "approximate", "none", "tanh")) return false;
-    if (exact) {
-        inner = ent_body_binary(body, ENT_OP_Mul, x, ent_body_scalar(body, dtype, 0.70710678118654752440));
-        inner = ent_body_unary(body, ENT_OP_Erf, inner);
-    } else {
-        uint32_t cube = ent_body_binary(body, ENT_OP_Mul, ent_body_binary(body, ENT_OP_Mul, x, x), x);
-        inner = ent_body_binary(body, ENT_OP_Mul, cube, ent_body_scalar(body, dtype, 0.044715));
-        inner = ent_body_binary(body, ENT_OP_Add, x, inner);
-        inner =
-            ent_body_binary(body, ENT_OP_Mul, inner, ent_body_scalar(body, dtype, 0.79788456080286535588));
-        inner = ent_body_unary(body, ENT_OP_Tanh, inner);
-    }
-    inner = ent_body_binary(body, ENT_OP_Add, inner, ent_body_scalar(body, dtype, 1.0));
-    uint32_t half = ent_body_binary(body, ENT_OP_Mul, x, ent_body_scalar(body, dtype, 0.5));
-    ent_body_add(body, ENT_OP_Mul, ENT_NO_ATTRS, half, inner, ENT_ID_NONE, ent_body_output(body, 0));
-    return true;
-}
-
-bool ent_decompose_HardSwish(ent_body *body) {
-    uint32_t x = ent_body_input(body, 0);
-    ent_attr attrs[2] = {ent_attr_float("alpha", 1.0 / 6.0), ent_attr_float("beta", 0.5)};
-    uint32_t gate = ent_body_add(body, ENT_OP_HardSigmoid, ent_attrs_make(body->module, attrs, 2), x,
-                                 ENT_ID_NONE, ENT_ID_NONE, ENT_ID_NONE);
-    ent_body_add(body, ENT_OP_Mul, ENT_NO_ATTRS, x, gate, ENT_ID_NONE, ent_body_output(body, 0));
-    return true;
-}
-
-bool ent_decompose_Mish(ent_body *body) {
-    uint32_t x = ent_body_input(body, 0);
-    uint32_t gate = ent_body_unary(body, ENT_OP_Tanh, ent_body_unary(body, ENT_OP_Softplus, x));
-    ent_body_add(body, ENT_OP_Mul, ENT_NO_ATTRS, x, gate, ENT_ID_NONE, ent_body_output(body, 0));
+bool ent_decompose_LayerNormalization(ent_body *body) {
+    uint32_t x = ent_body_input(body, 0), rank = value_of(body, x)->rank;
+    int64_t axis = ent_attrs_int(body->node.attrs, "axis", -1),
+            stash = ent_attrs_int(body->node.attrs, "stash_type", ENT_DTYPE_F32);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank || stash <= 0 || !ent_dtype_is_float((uint32_t)stash)) return false;
+    ent_layer_norm n = {.x = x,
+                        .scale = ent_body_input(body, 1),
+                        .bias = ent_body_input(body, 2),
+                        .axis = (uint32_t)axis,
+                        .stash = (uint32_t)stash,
+                        .epsilon = ent_attrs_float(body->node.attrs, "epsilon", 1e-5),
+                        .out = ent_body_output(body, 0),
+                        .out_mean = ent_body_output(body, 1),
+                        .out_inverse = ent_body_output(body, 2)};
+    ent_body_layer_norm(body, &n);
     return true;
 }

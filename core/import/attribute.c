@@ -69,14 +69,17 @@ bool ent_import_form_find(const char *op_type, int64_t opset, ent_import_form *o
     return false;
 }
 
+/* A list of strings becomes one string, joined by ','. */
+#define FORM_STRINGS ((ent_attr_type)(ENT_ATTR_GRAPH + 1))
+
 /* Type of an attribute in a form's list; NONE if it is not there. */
 static ent_attr_type type_in_form(const char *attributes, const char *name) {
     static const struct {
         const char *word;
         ent_attr_type type;
-    } words[] = {{"int", ENT_ATTR_INT},    {"float", ENT_ATTR_FLOAT},   {"string", ENT_ATTR_STRING},
-                 {"ints", ENT_ATTR_INTS},  {"floats", ENT_ATTR_FLOATS}, {"tensor", ENT_ATTR_TENSOR},
-                 {"graph", ENT_ATTR_GRAPH}};
+    } words[] = {{"int", ENT_ATTR_INT},     {"float", ENT_ATTR_FLOAT},   {"string", ENT_ATTR_STRING},
+                 {"ints", ENT_ATTR_INTS},   {"floats", ENT_ATTR_FLOATS}, {"tensor", ENT_ATTR_TENSOR},
+                 {"graph", ENT_ATTR_GRAPH}, {"strings", FORM_STRINGS}};
     size_t size = strlen(name);
     for (const char *at = attributes; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
         size_t name_size = strcspn(at, ":");
@@ -128,10 +131,12 @@ static bool type_matches(const Onnx__AttributeProto *attribute, ent_attr_type ty
                                          [ENT_ATTR_INTS] = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,
                                          [ENT_ATTR_FLOATS] = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
                                          [ENT_ATTR_TENSOR] = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR,
-                                         [ENT_ATTR_GRAPH] = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH};
+                                         [ENT_ATTR_GRAPH] = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH,
+                                         [FORM_STRINGS] = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS};
     int32_t have = type_of(attribute);
     if (have == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
-        return !attribute->has_type && (type == ENT_ATTR_INTS || type == ENT_ATTR_FLOATS); /* an empty list */
+        return !attribute->has_type &&
+               (type == ENT_ATTR_INTS || type == ENT_ATTR_FLOATS || type == FORM_STRINGS); /* an empty list */
     if (have != onnx_types[type]) return false;
     if (type == ENT_ATTR_TENSOR) return attribute->t != NULL;
     return type != ENT_ATTR_GRAPH || attribute->g != NULL;
@@ -139,7 +144,7 @@ static bool type_matches(const Onnx__AttributeProto *attribute, ent_attr_type ty
 
 /* Attributes that name an element type hold ONNX numbers in a model and ent_dtype numbers in the graph IR. */
 static ent_status settle_dtype(ent_import_draft *draft, const char *name, ent_attr *attr) {
-    static const char *const names[] = {"to",        "dtype",      "output_dtype",
+    static const char *const names[] = {"to",        "dtype",      "output_dtype",     "output_datatype",
                                         "precision", "stash_type", "softmax_precision"};
     bool names_type = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -156,12 +161,29 @@ static ent_status settle_dtype(ent_import_draft *draft, const char *name, ent_at
     return NULL;
 }
 
+static ent_status join_strings(ent_import_draft *draft, const Onnx__AttributeProto *from, const char *name,
+                               ent_attr *out) {
+    ent_arena *arena = draft->importer->arena;
+    const char *text = "";
+    for (size_t i = 0; i < from->n_strings; i++) {
+        ProtobufCBinaryData item = from->strings[i];
+        if (item.len && (memchr(item.data, 0, item.len) || memchr(item.data, ',', item.len)))
+            return ent_status_make(arena, ENT_ERROR_MODEL, "attribute.value", draft->place,
+                                   "a string of attribute '%s' holds a NUL byte or a comma", name);
+        text = ent_arena_format(arena, "%s%s%.*s", text, i ? "," : "", (int)item.len,
+                                item.len ? (const char *)item.data : "");
+    }
+    *out = ent_attr_string(draft->importer->module, name, text);
+    return NULL;
+}
+
 /* The graph itself is read when the node is added: until then the attribute's tensor field is unused and i is
  * unset. */
 static ent_status convert(ent_import_draft *draft, const Onnx__AttributeProto *from, const char *name,
                           ent_attr_type type, ent_attr *out) {
     ent_module *module = draft->importer->module;
     ent_arena *arena = draft->importer->arena;
+    if (type == FORM_STRINGS) return join_strings(draft, from, name, out);
     switch (type) {
     case ENT_ATTR_INT:
         *out = ent_attr_int(name, from->i);

@@ -26,11 +26,14 @@ ent_status ent_import_count_node(ent_importer *importer, const char *place) {
                            importer->options.max_nodes);
 }
 
-/* Operators of other domains that mean what one of another name or domain means. */
+/* Operators of other domains that mean what one of another name or domain means. ONNX Runtime also writes its
+ * own simplified normalisation into ai.onnx. */
 static const struct {
     const char *domain, *op_type;
     uint32_t op;
 } aliases[] = {
+    {"com.microsoft", "Gelu", ENT_OP_Gelu},
+    {"", "SimplifiedLayerNormalization", ENT_OP_SimplifiedLayerNormalization},
     {"com.microsoft", "QuantizeLinear", ENT_OP_QuantizeLinear},
     {"com.microsoft", "DequantizeLinear", ENT_OP_DequantizeLinear},
 };
@@ -50,10 +53,21 @@ static uint32_t find_op(const char *domain, const char *op_type) {
     return ENT_OP_NONE;
 }
 
+/* Training is no part of inference: said so, instead of "not known". */
+static bool is_training(const char *domain, const char *op_type) {
+    static const char *const names[] = {"Adagrad", "Adam", "Momentum", "Gradient"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(domain, "ai.onnx.preview.training") == 0 && strcmp(names[i], op_type) == 0) return true;
+    return false;
+}
+
 /* An operator of another domain; those have one version. */
 static ent_status find_other_domain(ent_import_draft *draft, ent_import_form *out) {
     const char *domain = draft->proto->domain, *op_type = draft->proto->op_type ? draft->proto->op_type : "";
     ent_arena *arena = draft->importer->arena;
+    if (is_training(domain, op_type))
+        return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.training", draft->place,
+                               "'%s' is a training operator; export the model for inference", op_type);
     draft->op = find_op(domain, op_type);
     draft->opset = 1;
     if (draft->op != ENT_OP_NONE) {

@@ -41,6 +41,15 @@ static const upgrade upgrades[] = {
     {ENT_OP_Range, EVERY_OPSET, ent_import_upgrade_range},
     {ENT_OP_Dropout, EVERY_OPSET, ent_import_upgrade_dropout},
     {ENT_OP_BatchNormalization, EVERY_OPSET, ent_import_upgrade_batch_norm},
+    {ENT_OP_GroupNormalization, 21, ent_import_upgrade_group_norm},
+    {ENT_OP_Hardmax, 13, ent_import_upgrade_softmax},
+    {ENT_OP_DFT, 20, ent_import_upgrade_dft},
+    {ENT_OP_Bernoulli, EVERY_OPSET, ent_import_upgrade_random},
+    {ENT_OP_RandomNormal, EVERY_OPSET, ent_import_upgrade_random},
+    {ENT_OP_RandomNormalLike, EVERY_OPSET, ent_import_upgrade_random},
+    {ENT_OP_RandomUniform, EVERY_OPSET, ent_import_upgrade_random},
+    {ENT_OP_RandomUniformLike, EVERY_OPSET, ent_import_upgrade_random},
+    {ENT_OP_Multinomial, EVERY_OPSET, ent_import_upgrade_random},
 };
 
 ent_status ent_import_upgrade(ent_import_draft *draft) {

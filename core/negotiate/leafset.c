@@ -111,6 +111,15 @@ static double value_bytes(const ent_module *module, uint32_t id) {
     return elements < 0 ? 0 : (double)elements * ent_dtype_bits(ent_module_value(module, id)->dtype) / 8.0;
 }
 
+/* Every row of the sequence meets both weights of its direction once. */
+static double recurrent_flops(const ent_module *module, const ent_node *node) {
+    int64_t elements[3];
+    for (uint32_t k = 0; k < 3; k++) elements[k] = ent_value_elements(module, node->inputs[k]);
+    const ent_value *x = ent_module_value(module, node->inputs[0]);
+    if (elements[0] <= 0 || elements[1] < 0 || elements[2] < 0 || x->rank != 3) return 0;
+    return 2.0 * (double)(elements[0] / x->dims[2]) * ((double)elements[1] + (double)elements[2]);
+}
+
 /* Multiply-adds count as two; other leaves one operation an output element. */
 static double node_flops(const ent_module *module, const ent_node *node) {
     double outputs = 0;
@@ -118,6 +127,8 @@ static double node_flops(const ent_module *module, const ent_node *node) {
         if (node->outputs[k] != ENT_ID_NONE && ent_value_elements(module, node->outputs[k]) > 0)
             outputs += (double)ent_value_elements(module, node->outputs[k]);
     const ent_op_info *info = ent_op_info_get(node->op);
+    if (node->op == ENT_OP_RNN || node->op == ENT_OP_GRU || node->op == ENT_OP_LSTM)
+        return recurrent_flops(module, node);
     if (info->op_class == ENT_CLASS_CONTRACTION) {
         const ent_value *weight = ent_module_value(module, node->inputs[1]);
         double inner = 1;

@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+void ent_ops_dims_set(ent_tensor *output, uint32_t dtype, uint32_t rank, const int64_t *dims) {
+    output->dtype = dtype;
+    output->rank = rank;
+    for (uint32_t i = 0; i < rank; i++) output->dims[i] = dims[i];
+}
+
 ent_code ent_ops_dims_same(ent_ops_call *call, ent_tensor *outputs) {
     ent_ops_dims_copy(ent_ops_input(call, 0), &outputs[0]);
     return ENT_OK;
@@ -90,7 +96,7 @@ ent_code ent_ops_check_inputs(ent_ops_call *call, const ent_ops_binding **out) {
             return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
                                   "input %u has less memory than its dims need", i);
     }
-    if (!ent_ops_dtype_in(call->inputs[0]->dtype, binding->dtypes))
+    if (call->input_count > 0 && !ent_ops_dtype_in(call->inputs[0]->dtype, binding->dtypes))
         return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED, "input 0 cannot be %s",
                               ent_dtype_name((ent_dtype)call->inputs[0]->dtype));
     return ENT_OK;

@@ -21,6 +21,10 @@ static double unary_f64(const chunked *c, double x) {
         return (x > 0 ? x : 0) + (x < 0 ? c->f[0] * expm1(x / c->f[0]) : 0);
     case ENT_OP_ThresholdedRelu:
         return x > c->f[0] ? x : 0;
+    case ENT_OP_Shrink:
+        return x < -c->f[0] ? x + c->f[1] : x > c->f[0] ? x - c->f[1] : 0;
+    case ENT_OP_Swish:
+        return x / (1 + exp(-c->f[0] * x));
     case ENT_OP_IsNaN:
         return isnan(x);
     case ENT_OP_IsInf:
@@ -48,8 +52,19 @@ static double unary_f64(const chunked *c, double x) {
     }
 }
 
+/* The bias moves a double, which an int64 far from 0 is too coarse for: without one the value itself stays.
+ */
+static int64_t shrink_i64(const chunked *c, int64_t x) {
+    double value = c->unsigned_64 ? (double)(uint64_t)x : (double)x, moved = unary_f64(c, value);
+    int64_t result = 0;
+    if (moved == value) return x;
+    ent_ops_store_f64(&result, c->unsigned_64 ? ENT_DTYPE_U64 : ENT_DTYPE_I64, 0, moved);
+    return result;
+}
+
 static int64_t unary_i64(const chunked *c, int64_t x) {
     if (c->op == ENT_OP_BitwiseNot) return ~x;
+    if (c->op == ENT_OP_Shrink) return shrink_i64(c, x);
     if (c->unsigned_64 && c->op != ENT_OP_Neg) return c->op == ENT_OP_Sign ? x != 0 : x;
     return ent_ops_map_i64(c->map, c->f, x, 0, 0);
 }
@@ -195,6 +210,10 @@ static void unary_parameters(const ent_ops_call *call, chunked *c) {
     case ENT_OP_HardSigmoid:
         c->f[0] = ent_attrs_float(attrs, "alpha", 0.2);
         c->f[1] = ent_attrs_float(attrs, "beta", 0.5);
+        break;
+    case ENT_OP_Shrink:
+        c->f[0] = ent_attrs_float(attrs, "lambd", 0.5);
+        c->f[1] = ent_attrs_float(attrs, "bias", 0);
         break;
     case ENT_OP_Gelu:
         if (ent_attrs_string_is(attrs, "approximate", "none", "tanh")) c->map = ENT_MAP_GELU_TANH;

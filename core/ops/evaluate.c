@@ -180,6 +180,57 @@
 #define BIND_Mish UNARY(FLOATS)
 #define BIND_Attention                                                                                       \
     { ent_ops_attention, ent_ops_dims_attention, FLOATS, 0 }
+#define PLAIN(function, rule)                                                                                \
+    { function, rule, FLOATS, 0 }
+#define NUMERIC(function, rule)                                                                              \
+    { function, rule, NUMBERS, 0 }
+#define FROM_INTEGERS(function, rule)                                                                        \
+    { function, rule, ENT_OPS_INTEGERS, 0 }
+#define ALWAYS_DECOMPOSED                                                                                    \
+    { NULL, NULL, 0, 0 }
+#define BIND_RMSNormalization PLAIN(ent_ops_rms_normalization, ent_ops_dims_rms_normalization)
+#define BIND_GroupNormalization PLAIN(ent_ops_group_normalization, ent_ops_dims_same)
+#define BIND_MeanVarianceNormalization PLAIN(ent_ops_mean_variance_normalization, ent_ops_dims_same)
+#define BIND_LpNormalization PLAIN(ent_ops_lp_normalization, ent_ops_dims_same)
+#define BIND_LRN PLAIN(ent_ops_lrn, ent_ops_dims_same)
+#define BIND_Hardmax PLAIN(ent_ops_hardmax, ent_ops_dims_same)
+#define BIND_NegativeLogLikelihoodLoss PLAIN(ent_ops_loss, ent_ops_dims_loss)
+#define BIND_SoftmaxCrossEntropyLoss PLAIN(ent_ops_loss, ent_ops_dims_loss)
+#define BIND_Shrink UNARY(NUMBERS)
+#define BIND_Swish UNARY(FLOATS)
+#define BIND_HannWindow FROM_INTEGERS(ent_ops_signal_window, ent_ops_dims_signal_window)
+#define BIND_HammingWindow FROM_INTEGERS(ent_ops_signal_window, ent_ops_dims_signal_window)
+#define BIND_BlackmanWindow FROM_INTEGERS(ent_ops_signal_window, ent_ops_dims_signal_window)
+#define BIND_DFT PLAIN(ent_ops_dft, ent_ops_dims_dft)
+#define BIND_STFT PLAIN(ent_ops_stft, ent_ops_dims_stft)
+#define BIND_MelWeightMatrix FROM_INTEGERS(ent_ops_mel_matrix, ent_ops_dims_mel_matrix)
+#define BIND_Einsum NUMERIC(ent_ops_einsum, ent_ops_dims_einsum)
+#define BIND_Det PLAIN(ent_ops_det, ent_ops_dims_det)
+#define BIND_CumSum NUMERIC(ent_ops_cumulate, ent_ops_dims_same)
+#define BIND_CumProd NUMERIC(ent_ops_cumulate, ent_ops_dims_same)
+#define BIND_RNN PLAIN(ent_ops_recurrent, ent_ops_dims_recurrent)
+#define BIND_GRU PLAIN(ent_ops_recurrent, ent_ops_dims_recurrent)
+#define BIND_LSTM PLAIN(ent_ops_recurrent, ent_ops_dims_recurrent)
+#define BIND_RotaryEmbedding PLAIN(ent_ops_rotary, ent_ops_dims_same)
+#define BIND_LinearAttention PLAIN(ent_ops_linear_attention, ent_ops_dims_linear_attention)
+#define BIND_CausalConvWithState PLAIN(ent_ops_causal_conv, ent_ops_dims_causal_conv)
+#define BIND_Bernoulli PLAIN(ent_ops_bernoulli, ent_ops_dims_random_like)
+#define BIND_RandomNormal PLAIN(ent_ops_random, ent_ops_dims_random)
+#define BIND_RandomNormalLike                                                                                \
+    { ent_ops_random, ent_ops_dims_random_like, ENT_OPS_NUMERIC, WALKS }
+#define BIND_RandomUniform PLAIN(ent_ops_random, ent_ops_dims_random)
+#define BIND_RandomUniformLike                                                                               \
+    { ent_ops_random, ent_ops_dims_random_like, ENT_OPS_NUMERIC, WALKS }
+#define BIND_Multinomial PLAIN(ent_ops_multinomial, ent_ops_dims_multinomial)
+#define BIND_FusedMatMul ALWAYS_DECOMPOSED
+#define BIND_BiasGelu ALWAYS_DECOMPOSED
+#define BIND_FastGelu ALWAYS_DECOMPOSED
+#define BIND_QuickGelu ALWAYS_DECOMPOSED
+#define BIND_SkipLayerNormalization ALWAYS_DECOMPOSED
+#define BIND_SimplifiedLayerNormalization ALWAYS_DECOMPOSED
+#define BIND_SkipSimplifiedLayerNormalization ALWAYS_DECOMPOSED
+#define BIND_FusedGemm ALWAYS_DECOMPOSED
+#define BIND_FusedConv ALWAYS_DECOMPOSED
 
 #define BYTES (ENT_OPS_BIT(ENT_DTYPE_I8) | ENT_OPS_BIT(ENT_DTYPE_U8))
 #define BIND_Trilu MOVE(ent_ops_trilu, ent_ops_dims_same)

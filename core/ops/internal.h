@@ -76,6 +76,8 @@ bool ent_ops_check_extents(const ent_tensor *tensor);
 /* Broadcasts dims into output's. */
 ent_code ent_ops_dims_merge(ent_ops_call *call, const int64_t *dims, uint32_t rank, ent_tensor *output);
 
+void ent_ops_dims_set(ent_tensor *output, uint32_t dtype, uint32_t rank, const int64_t *dims);
+
 /* call.c: errors, scratch, reading inputs */
 /* Writes "Operator: text" into the error and returns code. */
 ent_code ent_ops_refuse(ent_ops_call *call, ent_code code, const char *format, ...)
@@ -227,6 +229,27 @@ ENT_OPS_DECLARE(ent_ops_batch_normalization);
 ENT_OPS_DECLARE(ent_ops_instance_normalization);
 ENT_OPS_DECLARE(ent_ops_layer_normalization);
 ENT_OPS_DECLARE(ent_ops_attention);
+ENT_OPS_DECLARE(ent_ops_rms_normalization);
+ENT_OPS_DECLARE(ent_ops_group_normalization);
+ENT_OPS_DECLARE(ent_ops_mean_variance_normalization);
+ENT_OPS_DECLARE(ent_ops_lp_normalization);
+ENT_OPS_DECLARE(ent_ops_lrn);
+ENT_OPS_DECLARE(ent_ops_hardmax);
+ENT_OPS_DECLARE(ent_ops_loss);
+ENT_OPS_DECLARE(ent_ops_signal_window);
+ENT_OPS_DECLARE(ent_ops_dft);
+ENT_OPS_DECLARE(ent_ops_stft);
+ENT_OPS_DECLARE(ent_ops_mel_matrix);
+ENT_OPS_DECLARE(ent_ops_einsum);
+ENT_OPS_DECLARE(ent_ops_det);
+ENT_OPS_DECLARE(ent_ops_cumulate);
+ENT_OPS_DECLARE(ent_ops_recurrent);
+ENT_OPS_DECLARE(ent_ops_rotary);
+ENT_OPS_DECLARE(ent_ops_linear_attention);
+ENT_OPS_DECLARE(ent_ops_causal_conv);
+ENT_OPS_DECLARE(ent_ops_bernoulli);
+ENT_OPS_DECLARE(ent_ops_random);
+ENT_OPS_DECLARE(ent_ops_multinomial);
 ENT_OPS_DECLARE(ent_ops_lp_pool);
 ENT_OPS_DECLARE(ent_ops_trilu);
 ENT_OPS_DECLARE(ent_ops_scatter_elements);
@@ -295,6 +318,20 @@ ENT_OPS_DECLARE_DIMS(ent_ops_dims_quantize);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_dequantize);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_layer_normalization);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_attention);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_rms_normalization);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_loss);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_signal_window);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_dft);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_stft);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_mel_matrix);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_einsum);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_det);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_recurrent);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_linear_attention);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_causal_conv);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_random);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_random_like);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_multinomial);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_topk);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_unique);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_compress);

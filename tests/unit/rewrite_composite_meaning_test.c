@@ -126,6 +126,43 @@ static const struct {
      "%y = Attention(%q, %k, %k, %m) {is_causal = 1, scale = 0.7, softcap = 1.5} name \"c\"", 1e-5},
     {"%q: f32[2,4,24], %k: f32[2,6,12], %v: f32[2,6,10], %m: f32[2,1,4,6]", "%y",
      "%y = Attention(%q, %k, %v, %m) {q_num_heads = 4, kv_num_heads = 2} name \"c\"", 1e-5},
+    {"%x: f32[2,3,4], %s: f32[3,4]", "%y", "%y = RMSNormalization(%x, %s) {axis = 1} name \"c\"", 2e-5},
+    {"%x: f16[2,3,4], %s: f16[4]", "%y", "%y = RMSNormalization(%x, %s) {epsilon = 0.01} name \"c\"", 4e-3},
+    {"%x: f32[2,6,4,5], %s: f32[6], %b: f32[6]", "%y",
+     "%y = GroupNormalization(%x, %s, %b) {num_groups = 3} name \"c\"", 2e-5},
+    {"%x: bf16[2,4,3], %s: bf16[4], %b: bf16[4]", "%y",
+     "%y = GroupNormalization(%x, %s, %b) {num_groups = 2} name \"c\"", 4e-2},
+    {"%x: f32[2,3,4,5]", "%y", "%y = MeanVarianceNormalization(%x) name \"c\"", 2e-5},
+    {"%x: f16[2,3,4]", "%y", "%y = MeanVarianceNormalization(%x) {axes = [1, 2]} name \"c\"", 4e-3},
+    {"%x: f32[2,3,4]", "%y", "%y = LpNormalization(%x) {axis = 1, p = 1} name \"c\"", 2e-5},
+    {"%x: f16[2,3,4]", "%y", "%y = LpNormalization(%x) name \"c\"", 4e-3},
+    {"%x: f32[2,3,4]", "%y, %log",
+     "%t = constant i64[2,4] {0, 1, 2, 0, 2, 2, 1, 0} %y, %log = SoftmaxCrossEntropyLoss(%x, %t) "
+     "{ignore_index = 2} name \"c\"",
+     2e-5},
+    {"%x: f16[2,3], %w: f16[3]", "%y, %log",
+     "%t = constant i32[2] {0, 2} %y, %log = SoftmaxCrossEntropyLoss(%x, %t, %w) {reduction = \"none\"} name "
+     "\"c\"",
+     4e-3},
+    {"%x: f32[40]", "%y", "%y = Swish(%x) {alpha = 1.5} name \"c\"", 1e-6},
+    {"%x: f32[2,3,4,8], %co: f32[2,4,4], %si: f32[2,4,4]", "%y",
+     "%y = RotaryEmbedding(%x, %co, %si) name \"c\"", 1e-6},
+    {"%x: f32[2,4,24], %co: f32[9,3], %si: f32[9,3]", "%y",
+     "%p = constant i64[2,4] {0, 1, 2, 8, 3, 3, 4, 5} %y = RotaryEmbedding(%x, %co, %si, %p) {num_heads = 3, "
+     "interleaved = 1, rotary_embedding_dim = 6} name \"c\"",
+     1e-6},
+    {"%x: f16[1,2,3,6], %co: f16[1,3,2], %si: f16[1,3,2]", "%y",
+     "%y = RotaryEmbedding(%x, %co, %si) {rotary_embedding_dim = 4} name \"c\"", 2e-3},
+    {"%a: f32[2,3,4,5], %b: f32[2,6,3,5]", "%y",
+     "%y = Einsum(%a, %b) {equation = \"bhqd,bkhd->bqhk\"} name \"c\"", 1e-5},
+    {"%a: f32[2,3,4], %b: f32[4,5,3,2]", "%y", "%y = Einsum(%a, %b) {equation = \"abc,cdba->d\"} name \"c\"",
+     1e-5},
+    {"%a: f32[2,3,4], %b: f32[3,5,6]", "%y", "%y = Einsum(%a, %b) {equation = \"abc,bde->aec\"} name \"c\"",
+     1e-5},
+    {"%a: f32[2,3], %b: f32[4]", "%y", "%y = Einsum(%a, %b) {equation = \"ij,k->kij\"} name \"c\"", 1e-5},
+    {"%a: f32[2,3,4]", "%y", "%y = Einsum(%a) {equation = \"ijk->kj\"} name \"c\"", 1e-5},
+    {"%a: f32[2,3,4], %b: f32[2,4,5]", "%y", "%y = Einsum(%a, %b) {equation = \"...ij,...jk\"} name \"c\"",
+     1e-5},
     {"%q: f16[1,2,4,8]", "%y", "%y = Attention(%q, %q, %q) {is_causal = 1, softmax_precision = 1} name \"c\"",
      4e-3},
     {"%x: f32[2,3,4]", "%y",
@@ -228,10 +265,71 @@ START_TEST(pieces_equal_the_whole) {
 }
 END_TEST
 
+/* Operators without a meaning of their own: the body computes what the nodes beside it say. */
+static const struct {
+    const char *inputs, *outputs, *node, *spelled;
+    double tolerance;
+} equals[] = {
+    {"%a: f32[2,4,3], %b: f32[2,5,4]", "%y",
+     "%y = FusedMatMul(%a, %b) {transA = 1, transB = 1, alpha = 0.5} name \"c\"",
+     "%p = Transpose(%a) {perm = [0, 2, 1]} %q = Transpose(%b) {perm = [0, 2, 1]} %m = MatMul(%p, %q) %k = "
+     "constant "
+     "f32[] {0.5} %y = Mul(%m, %k)",
+     1e-5},
+    {"%a: f32[3,2,4], %b: f32[2,4,5]", "%y", "%y = FusedMatMul(%a, %b) {transBatchA = 1} name \"c\"",
+     "%p = Transpose(%a) {perm = [1, 0, 2]} %y = MatMul(%p, %b)", 1e-5},
+    {"%a: f32[2,4], %b: f32[4]", "%y", "%y = BiasGelu(%a, %b) name \"c\"", "%s = Add(%a, %b) %y = Gelu(%s)",
+     1e-6},
+    {"%a: f32[2,4], %b: f32[4]", "%y", "%y = FastGelu(%a, %b) name \"c\"",
+     "%s = Add(%a, %b) %y = Gelu(%s) {approximate = \"tanh\"}", 1e-6},
+    {"%a: f32[2,4]", "%y", "%y = QuickGelu(%a) name \"c\"", "%y = Swish(%a) {alpha = 1.702}", 1e-6},
+    {"%a: f32[2,3,4], %s: f32[2,3,4], %g: f32[4], %b: f32[4], %c: f32[4]", "%y, %z",
+     "%y, _, _, %z = SkipLayerNormalization(%a, %s, %g, %b, %c) {epsilon = 0.01} name \"c\"",
+     "%t = Add(%a, %s) %z = Add(%t, %c) %y = LayerNormalization(%z, %g, %b) {epsilon = 0.01}", 2e-5},
+    {"%a: f16[3,4], %s: f16[3,4], %g: f16[4]", "%y, %z",
+     "%y, _, _, %z = SkipSimplifiedLayerNormalization(%a, %s, %g) {epsilon = 0.01} name \"c\"",
+     "%z = Add(%a, %s) %y = RMSNormalization(%z, %g) {epsilon = 0.01}", 8e-3},
+    {"%a: f32[3,4], %g: f32[4]", "%y", "%y = SimplifiedLayerNormalization(%a, %g) name \"c\"",
+     "%y = RMSNormalization(%a, %g)", 2e-5},
+    {"%a: f32[3,4], %b: f32[5,4], %c: f32[5]", "%y",
+     "%y = FusedGemm(%a, %b, %c) {transB = 1, activation = \"LeakyRelu\", activation_alpha = 0.3} name \"c\"",
+     "%m = Gemm(%a, %b, %c) {transB = 1} %y = LeakyRelu(%m) {alpha = 0.3}", 1e-5},
+    {"%a: f32[1,2,5], %b: f32[3,2,3], %c: f32[3], %z: f32[1,3,3]", "%y",
+     "%y = FusedConv(%a, %b, %c, %z) {activation = \"Clip\", activation_params = [-0.5, 0.5]} name \"c\"",
+     "%m = Conv(%a, %b, %c) %s = Add(%m, %z) %l = constant f32[] {-0.5} %h = constant f32[] {0.5} %y = "
+     "Clip(%s, %l, %h)",
+     1e-5},
+};
+
+START_TEST(body_equals_the_nodes) {
+    ent_arena *arena = ent_arena_create(0);
+    ent_module *module[2];
+    ent_tensor **values[2];
+    for (int i = 0; i < 2; i++) {
+        char text[2048];
+        snprintf(text, sizeof text, "module \"m\" { graph main(%s) -> (%s) { %s } }", equals[_i].inputs,
+                 equals[_i].outputs, i ? equals[_i].spelled : equals[_i].node);
+        ent_status status = ent_module_parse(arena, "case", text, &module[i]);
+        if (!status) status = ent_module_infer(module[i], arena);
+        if (!status && i == 0) status = ent_module_freeze(module[i], arena);
+        if (!status) status = ent_module_verify(module[i], arena);
+        ck_assert_msg(!status, "%s", status ? ent_status_text(arena, status) : "");
+        values[i] = evaluate(arena, module[i]);
+    }
+    ck_assert_uint_eq(module[0]->overlays.count, 1);
+    const ent_graph *a = ent_module_graph(module[0], 0), *b = ent_module_graph(module[1], 0);
+    for (uint32_t i = 0; i < a->outputs.count; i++)
+        compare(module[0], a->outputs.items[i], values[0][a->outputs.items[i]],
+                values[1][b->outputs.items[i]], equals[_i].tolerance);
+    ent_arena_destroy(arena);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("composite meaning");
     TCase *tests = tcase_create("meaning");
     tcase_add_loop_test(tests, pieces_equal_the_whole, 0, (int)(sizeof cases / sizeof *cases));
+    tcase_add_loop_test(tests, body_equals_the_nodes, 0, (int)(sizeof equals / sizeof *equals));
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
