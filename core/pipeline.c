@@ -16,6 +16,8 @@
 
 #include "core/rewrite/rewrite.h"
 
+#define MAX_BOUND_ELEMENTS 4096 /* of an input that is bound because its value decides a shape */
+
 typedef struct stage {
     const char *name;
     ent_status (*run)(ent_pipeline *pipeline);
@@ -79,6 +81,26 @@ static ent_status refuse_open_symbols(ent_pipeline *p) {
         list.data, p->request->model_path, fix.data);
 }
 
+/* Inputs whose values decide shapes become what the samples hold; that may lead to more of them. */
+static ent_status bind_samples(ent_pipeline *p) {
+    const entente_compile_request *r = p->request;
+    for (bool bound = r->sample_count > 0; bound;) {
+        const uint32_t *wanted = NULL;
+        uint32_t count = ent_module_shape_inputs(p->module, p->scratch, MAX_BOUND_ELEMENTS, &wanted);
+        bound = false;
+        for (size_t i = 0; i < r->sample_count; i++) {
+            uint32_t input = find_input(p, r->samples[i].input);
+            for (uint32_t k = 0; k < count; k++) {
+                if (wanted[k] != input) continue;
+                ENT_TRY(ent_pipeline_bind_sample(p, input, &r->samples[i]));
+                bound = true;
+            }
+        }
+        if (bound) ENT_TRY(ent_module_infer(p->module, p->scratch));
+    }
+    return NULL;
+}
+
 static ent_status run_bind(ent_pipeline *p) {
     const entente_compile_request *r = p->request;
     for (size_t i = 0; i < r->shape_count; i++) {
@@ -98,6 +120,7 @@ static ent_status run_bind(ent_pipeline *p) {
     for (size_t i = 0; i < r->dim_count; i++) bindings[i] = (ent_binding){r->dims[i].name, r->dims[i].value};
     ENT_TRY(ent_module_bind(p->module, bindings, (uint32_t)r->dim_count));
     ENT_TRY(ent_module_infer(p->module, p->scratch));
+    ENT_TRY(bind_samples(p));
     return refuse_open_symbols(p);
 }
 

@@ -78,6 +78,12 @@ typedef struct ent_overlay {
     uint32_t node_count;
 } ent_overlay;
 
+/* An input of main that was replaced by a constant: the program is right for that value only, and checks it.
+ */
+typedef struct ent_bound_input {
+    uint32_t input, constant; /* values */
+} ent_bound_input;
+
 typedef struct ent_module {
     ent_arena *arena;
     const char *name; /* model path or name, for messages */
@@ -90,6 +96,7 @@ typedef struct ent_module {
     ENT_ARRAY(const char *) model_nodes; /* names of the model's nodes, "" replaced by op#index */
     ENT_ARRAY(const char *)
     output_names; /* of main's outputs as the model calls them; rewrites change values, not these */
+    ENT_ARRAY(ent_bound_input) bound_inputs;
     ENT_ARRAY(const char *) notes; /* what a pass declined to do and why, for explain */
     bool frozen;
     struct ent_module_state
@@ -218,6 +225,11 @@ typedef struct ent_open_symbol {
     uint32_t symbol, value, axis;
 } ent_open_symbol;
 uint32_t ent_module_open_symbols(const ent_module *module, ent_arena *arena, const ent_open_symbol **out);
+
+/* Inputs of main whose values decide a shape or a rank that the last ent_module_infer left open: those from
+ * which a shape rule's missing elements are computed, where all of them have at most max_elements. */
+uint32_t ent_module_shape_inputs(const ent_module *module, ent_arena *arena, int64_t max_elements,
+                                 const uint32_t **out);
 
 /* ---- decomposition (composites carry their own) ---- */
 /* Replaces a composite node by primitive nodes computing the same outputs; origins are inherited. Returns

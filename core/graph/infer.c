@@ -136,7 +136,9 @@ static ent_status run_rule(ent_infer *infer) {
     if (!inputs_ranked(infer)) return NULL;
     infer->module->state->dim_problem = NULL;
     ENT_TRY(rules[infer->node->op](infer));
+    infer->propagating = true;
     ent_infer_propagate(infer);
+    infer->propagating = false;
     ENT_TRY(check_problem(infer));
     for (uint32_t i = 0; i < infer->node->output_count; i++) ENT_TRY(store(infer, i));
     return NULL;
@@ -144,7 +146,7 @@ static ent_status run_rule(ent_infer *infer) {
 
 static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scratch, uint32_t depth) {
     ent_node *n = ent_module_node(module, node);
-    ent_infer infer = {module, scratch, node, n, n->attrs, NULL, depth};
+    ent_infer infer = {module, scratch, node, n, n->attrs, NULL, depth, false};
     for (uint32_t i = 0; i < n->attrs.count; i++) {
         const ent_attr *attr = &n->attrs.items[i];
         if (attr->type != ENT_ATTR_GRAPH) continue;
@@ -187,6 +189,7 @@ static ent_status check_declared(const ent_module *module) {
 
 ent_status ent_module_infer(ent_module *module, ent_arena *scratch) {
     ENT_TRY(check_declared(module));
+    memset(module->state->wanted.items, 0, module->state->wanted.count);
     return infer_graph(module, 0, scratch, 0);
 }
 

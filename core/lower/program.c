@@ -179,6 +179,13 @@ static ent_status lower_main_inputs(ent_lower_builder *b) {
         ENT_TRY(ent_lower_value(b, 0, value, home, &plain, &id));
         b->functions[0].values.items[id].kind = ENT_VALUE_INPUT;
         ent_array_push(b->arena, &b->functions[0].inputs, id);
+        for (uint32_t k = 0; k < b->module->bound_inputs.count; k++) {
+            if (b->module->bound_inputs.items[k].input != value) continue;
+            ent_program_guard guard = {b->functions[0].inputs.count - 1, 0};
+            ENT_TRY(
+                ent_lower_constant(b, b->module->bound_inputs.items[k].constant, &plain, &guard.constant));
+            ent_array_push(b->arena, &b->guards, guard);
+        }
     }
     return NULL;
 }
@@ -211,6 +218,8 @@ static ent_program *assemble(ent_lower_builder *b) {
     program->kernel_count = b->kernels.count;
     program->functions = functions;
     program->function_count = graphs;
+    program->guards = b->guards.items;
+    program->guard_count = b->guards.count;
     program->plan_json = ent_plan_json(b->plan, b->arena);
     program->plan_json_bytes = strlen(program->plan_json);
     return program;

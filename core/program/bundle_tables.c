@@ -252,5 +252,11 @@ void ent_bundle_transfer_program(ent_bundle_stream *s, ent_program *p) {
         transfer_array(s, p->functions, &p->function_count, sizeof *functions, 25);
     for (uint32_t i = 0; i < p->function_count; i++) transfer_function(s, &functions[i], p->device_count);
     p->functions = functions;
+    ent_program_guard *guards = transfer_array(s, p->guards, &p->guard_count, sizeof *guards, 8);
+    for (uint32_t i = 0; i < p->guard_count; i++) {
+        transfer_u32(s, &guards[i].input);
+        transfer_u32(s, &guards[i].constant);
+    }
+    p->guards = guards;
     if (!s->writing && !s->failed && s->at != s->size) stream_fail(s, "bytes are left behind the tables");
 }

@@ -14,6 +14,7 @@
  *     outputs %1
  *     frame 0 bytes 128
  *   end
+ *   guard input 1 constant 0
  *   plan "{}"
  */
 #include "core/program/internal.h"
@@ -233,6 +234,9 @@ const char *ent_program_print(const ent_program *program, ent_arena *arena) {
     for (uint32_t i = 0; i < program->kernel_count; i++) add_kernel(&text, &program->kernels[i]);
     for (uint32_t i = 0; i < program->function_count; i++)
         add_function(&text, program, &program->functions[i]);
+    for (uint32_t i = 0; i < program->guard_count; i++)
+        ent_text_add(&text, "guard input %u constant %u\n", program->guards[i].input,
+                     program->guards[i].constant);
     if (program->plan_json_bytes) {
         ent_text_add(&text, "plan ");
         add_string(&text, program->plan_json, program->plan_json_bytes);

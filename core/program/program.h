@@ -107,6 +107,11 @@ typedef struct ent_program_symbol {
     uint32_t input, axis;          /* main's input whose dim gives the value; NONE if only derived */
 } ent_program_symbol;
 
+/* Main's input must hold exactly the constant's bytes: its value decided something while compiling. */
+typedef struct ent_program_guard {
+    uint32_t input, constant;
+} ent_program_guard;
+
 typedef struct ent_program {
     const char *name;
     const ent_program_symbol *symbols;
@@ -121,6 +126,8 @@ typedef struct ent_program {
     uint32_t kernel_count;
     const ent_program_function *functions; /* 0 is main */
     uint32_t function_count;
+    const ent_program_guard *guards;
+    uint32_t guard_count;
     const char *plan_json; /* for explain; never read by the runtime; "" if absent */
     uint64_t plan_json_bytes;
 } ent_program;

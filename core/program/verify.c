@@ -350,6 +350,27 @@ static ent_status verify_function(verifier *v) {
     return NULL;
 }
 
+static ent_status verify_guards(verifier *v) {
+    const ent_program *p = v->program;
+    const ent_program_function *main_function = &p->functions[0];
+    for (uint32_t i = 0; i < p->guard_count; i++) {
+        const ent_program_guard *g = &p->guards[i];
+        if (g->input >= main_function->input_count || g->constant >= p->constant_count)
+            return fail(v, "program.guard.range", "guard", i,
+                        "names an input or a constant that does not exist");
+        const ent_program_value *value = &main_function->values[main_function->inputs[g->input]];
+        const ent_program_constant *c = &p->constants[g->constant];
+        bool same = c->dtype == value->dtype && c->rank == value->rank && value->size_bytes >= 0 &&
+                    ent_layout_equal(&c->layout, &value->layout) &&
+                    (uint64_t)value->size_bytes <= c->size_bytes;
+        for (uint32_t d = 0; same && d < c->rank; d++) same = c->dims[d] == value->dims[d];
+        if (!same)
+            return fail(v, "program.guard.value", "guard", i,
+                        "differs from its input in dtype, shape, layout or size");
+    }
+    return NULL;
+}
+
 /* Depth of the call tree below `function`; fails on recursion. depth[]: 0 unknown, else depth + 1; MAX: being
  * visited. */
 static ent_status verify_calls(verifier *v, uint32_t function, uint32_t level, uint32_t *depth) {
@@ -387,6 +408,7 @@ ent_status ent_program_verify(const ent_program *program, ent_arena *arena) {
     }
     v.function = NULL;
     ENT_TRY(verify_symbols(&v));
+    ENT_TRY(verify_guards(&v));
     uint32_t *depth = ent_arena_array(arena, program->function_count, sizeof *depth);
     if (!depth) return ent_status_out_of_memory();
     for (uint32_t i = 0; i < program->function_count; i++) ENT_TRY(verify_calls(&v, i, 0, depth));

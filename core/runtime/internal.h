@@ -122,6 +122,8 @@ ent_status ent_runtime_constant(ent_runtime *rt, uint32_t device, uint32_t const
 
 /* shapes.c: checks dtypes, ranks and dims, finds the plan of these shapes or prepares it. */
 ent_status ent_runtime_choose_plan(ent_runtime *rt, const ent_tensor *inputs, runtime_plan **out);
+/* guards.c: every bound input holds the value it was bound to. */
+ent_status ent_runtime_check_guards(ent_runtime *rt, const ent_tensor *inputs);
 ent_status ent_runtime_prepare_static(ent_runtime *rt);
 void ent_runtime_plan_destroy(runtime_plan *plan);
 

@@ -120,6 +120,7 @@ static ent_status run(ent_runtime *rt, const ent_tensor *inputs, ent_tensor *out
     runtime_plan *plan = NULL;
     ENT_TRY(ent_runtime_choose_plan(rt, inputs, &plan));
     ENT_TRY(ent_runtime_bind(rt, plan, inputs, outputs));
+    ENT_TRY(ent_runtime_check_guards(rt, inputs));
     if (plan->profiled != rt->profiling) {
         attach_timestamps(rt, plan);
         plan->profiled = rt->profiling;
