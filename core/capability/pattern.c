@@ -6,7 +6,7 @@
 static uint32_t find_op(const char *name) {
     for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
         const ent_op_info *info = ent_op_info_get(op);
-        if (info && strcmp(info->name, name) == 0) return op;
+        if (info && info->name && strcmp(info->name, name) == 0) return op;
     }
     return ENT_OP_NONE;
 }

@@ -150,6 +150,12 @@ void ent_module_remove_node(ent_module *module, uint32_t node);
 /* Puts the nodes of `graph`, a body of control node `node`, before that node, replaces the node's outputs by
  * the body's and removes the node (an If whose condition is known). */
 void ent_module_inline_graph(ent_module *module, uint32_t node, uint32_t graph);
+/* A copy of `node` in `graph`, before `before`: inputs through map (by value, NONE: itself), outputs fresh
+ * and entered into it; bodies are copied with it. Nothing is inferred. */
+uint32_t ent_module_copy_node(ent_module *module, uint32_t node, uint32_t graph, uint32_t before,
+                              uint32_t *map, uint32_t map_count);
+/* Constants of a body become those of a graph around it. */
+void ent_graph_lift_constants(ent_module *module, uint32_t graph, uint32_t outer);
 void ent_module_add_note(ent_module *module, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Attribute makers (data copied into the module's arena). */
 ent_attr ent_attr_int(const char *name, int64_t value);

@@ -1,6 +1,6 @@
 /* Which inputs of the model decide shapes by their values. Shape rules note the values whose elements they
- * asked for in vain (reduction axes, a target shape, pads); from those a walk over producers leads to the
- * inputs they are computed from. */
+ * asked for in vain (reduction axes, a target shape, pads), and where a size stays open the inputs of the
+ * node (NonZero); from those a walk over producers leads to the inputs they are computed from. */
 #include "core/graph/infer.h"
 
 #include <string.h>

@@ -36,6 +36,7 @@ static const upgrade upgrades[] = {
     {ENT_OP_Resize, EVERY_OPSET, ent_import_upgrade_resize},
     {ENT_OP_NONE, 10, ent_import_upgrade_upsample},
     {ENT_OP_Range, EVERY_OPSET, ent_import_upgrade_range},
+    {ENT_OP_Scan, 9, ent_import_refuse_batched_scan},
     {ENT_OP_Dropout, EVERY_OPSET, ent_import_upgrade_dropout},
     {ENT_OP_BatchNormalization, EVERY_OPSET, ent_import_upgrade_batch_norm},
 };

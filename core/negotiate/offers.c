@@ -53,7 +53,8 @@ void ent_negotiate_control(ent_negotiate_session *session) {
     for (uint32_t g = 0; g < session->module->graphs.count; g++) {
         uint32_t at = 0, id;
         while (ent_graph_next(session->module, g, &at, &id))
-            if (ent_op_info_get(ent_module_node(session->module, id)->op)->op_class == ENT_CLASS_CONTROL)
+            if (ent_module_node(session->module, id)->op ==
+                ENT_OP_If) /* loops have no step of the program yet */
                 add_control(session, id);
     }
 }

@@ -42,8 +42,10 @@ static const char *read_word(ent_arena *arena, const char **at) {
 }
 
 static uint32_t find_operator(const char *name) {
-    for (uint32_t op = 1; op < ENT_OP_COUNT; op++)
-        if (ent_op_info_get(op) && strcmp(ent_op_info_get(op)->name, name) == 0) return op;
+    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
+        const ent_op_info *info = ent_op_info_get(op);
+        if (info->name && strcmp(info->name, name) == 0) return op;
+    }
     return ENT_OP_NONE;
 }
 
