@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-#define MAX_COPIED_NODES 16384u
+#define MAX_COPIED_NODES 16384u     /* of one loop, its nested bodies included */
+#define MAX_MODULE_NODES (1u << 17) /* above those of the model: loops in loops multiply */
+#define TOO_LARGE "its iterations would add too many nodes"
 #define ENDLESS INT64_MAX
 
 typedef struct loop {
@@ -18,7 +20,7 @@ typedef struct loop {
     ENT_ARRAY(uint32_t) scans;        /* iteration after iteration, scan_count each */
     uint32_t *map; /* of the body's values to those of the iteration; every copy overwrites what it reads */
     uint32_t map_count;
-    uint64_t copied;
+    uint32_t first_node; /* of those made here */
     int64_t iterations;
     const char *refused;
 } loop;
@@ -31,6 +33,10 @@ static uint32_t body_nodes(const loop *l) {
     uint32_t at = 0, node, count = 0;
     while (ent_graph_next(l->context->module, l->body, &at, &node)) count++;
     return count;
+}
+
+static bool is_too_large(const loop *l, double iterations) {
+    return iterations * (body_nodes(l) + 1.0) > MAX_COPIED_NODES;
 }
 
 /* Later copies read what the node was folded to. */
@@ -59,8 +65,9 @@ static ent_status copy_body(loop *l) {
         uint32_t value = body.outputs.items[i];
         l->results[i] = l->map[value] != ENT_ID_NONE ? l->map[value] : value;
     }
-    l->copied += body_nodes(l) + 1;
-    if (l->copied > MAX_COPIED_NODES) l->refused = "its iterations would add over 16384 nodes";
+    if (module->nodes.count - l->first_node > MAX_COPIED_NODES ||
+        module->nodes.count - module->model_nodes.count > MAX_MODULE_NODES)
+        l->refused = TOO_LARGE;
     l->context->changed = true;
     return NULL;
 }
@@ -204,6 +211,7 @@ static ent_status unroll_loop(loop *l) {
     if (!known_scalar(l, 0, (double)ENDLESS, &trips)) l->refused = "its trip count is known only at run time";
     if (!known_scalar(l, 1, 1, &condition)) l->refused = "its condition is known only at run time";
     if (!l->refused && !open_loop(l, 2, 1, 0)) l->refused = "its inputs do not fit its body";
+    if (!l->refused && !counts && is_too_large(l, trips)) l->refused = TOO_LARGE;
     while (!l->refused && condition != 0 && (double)l->iterations < trips) {
         ENT_TRY(iterate_loop(l, l->iterations));
         keep_results(l, 1);
@@ -262,6 +270,7 @@ static ent_status unroll_scan(loop *l) {
     for (uint32_t i = 0; i < count && !l->refused; i++)
         if (!read_scan_input(l, i, &inputs[i], &length))
             l->refused = "the length of its sequences is known only at run time, or differs";
+    if (!l->refused && is_too_large(l, (double)length)) l->refused = TOO_LARGE;
     if (!l->refused && length == 0 && l->scan_count) l->refused = "its sequences are empty";
     for (int64_t i = 0; i < length && !l->refused; i++) {
         ENT_TRY(iterate_scan(l, inputs, (uint32_t)count, i, length));
@@ -273,13 +282,12 @@ static ent_status unroll_scan(loop *l) {
 static ent_status visit(ent_rewrite_context *context, uint32_t id) {
     uint32_t op = ent_module_node(context->module, id)->op;
     if (op != ENT_OP_Loop && op != ENT_OP_Scan) return NULL;
-    loop l = {.context = context, .node = id};
-    uint32_t nodes = context->module->nodes.count;
+    loop l = {.context = context, .node = id, .first_node = context->module->nodes.count};
     bool changed = context->changed;
     ENT_TRY(op == ENT_OP_Loop ? unroll_loop(&l) : unroll_scan(&l));
     if (!l.refused) ENT_TRY(finish(&l));
     if (!l.refused) return NULL;
-    for (uint32_t i = nodes; i < context->module->nodes.count; i++)
+    for (uint32_t i = l.first_node; i < context->module->nodes.count; i++)
         ent_module_remove_node(context->module, i);
     context->changed = changed;
     ent_module_add_note(context->module, "'%s' (%s) was not written out: %s",
