@@ -130,22 +130,24 @@ static ent_status run_rewrite(ent_pipeline *p) {
     return ent_rewrite_run(p->module, &options, p->scratch);
 }
 
-/* A loop that could not be written out has no step of the program; the note says why it could not. */
+/* A loop that was neither written out nor runs as a step; the note says why it was not. */
 static ent_status refuse_loops(ent_pipeline *p) {
     for (uint32_t g = 0; g < p->module->graphs.count; g++) {
         uint32_t at = 0, id;
         while (ent_graph_next(p->module, g, &at, &id)) {
             const ent_node *node = ent_module_node(p->module, id);
             if (node->op != ENT_OP_Loop && node->op != ENT_OP_Scan) continue;
+            if (ent_module_loop_is_settled(p->module, id)) continue;
             const char *why = "its iterations are known only at run time",
                        *start = ent_arena_format(p->arena, "'%s' (", node->name);
             for (uint32_t i = 0; i < p->module->notes.count; i++)
                 if (strncmp(p->module->notes.items[i], start, strlen(start)) == 0)
                     why = p->module->notes.items[i];
-            return ent_status_make(p->arena, ENT_ERROR_UNSUPPORTED, "loop.open",
-                                   ent_arena_format(p->arena, "%s: node '%s' (%s)", p->request->model_path,
-                                                    node->name, ent_op_info_get(node->op)->name),
-                                   "loops run only where they can be written out while compiling: %s", why);
+            return ent_status_make(
+                p->arena, ENT_ERROR_UNSUPPORTED, "loop.open",
+                ent_arena_format(p->arena, "%s: node '%s' (%s)", p->request->model_path, node->name,
+                                 ent_op_info_get(node->op)->name),
+                "a loop is written out, or has no scan outputs and states that keep a static shape: %s", why);
         }
     }
     return NULL;

@@ -226,6 +226,9 @@ ent_status ent_module_bind(ent_module *module, const ent_binding *bindings, uint
  * the flag. */
 ent_status ent_module_set_input_shape(ent_module *module, uint32_t value, const int64_t *dims, uint32_t rank,
                                       const char *place);
+/* A Loop that may end, without scan outputs, whose states keep one static shape: it can run as a step of a
+ * program. */
+bool ent_module_loop_is_settled(const ent_module *module, uint32_t node);
 /* Symbols that still occur in main's inputs, with input and axis of the first occurrence. */
 typedef struct ent_open_symbol {
     uint32_t symbol, value, axis;

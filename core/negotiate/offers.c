@@ -44,7 +44,7 @@ static void add_control(ent_negotiate_session *session, uint32_t id) {
     offer.node_count = 1;
     offer.ports = ports;
     offer.port_count = count;
-    offer.path = "branch";
+    offer.path = node->op == ENT_OP_If ? "branch" : "loop";
     offer.bound_by = "launch";
     ent_array_push(session->arena, &session->offers, offer);
 }
@@ -53,8 +53,7 @@ void ent_negotiate_control(ent_negotiate_session *session) {
     for (uint32_t g = 0; g < session->module->graphs.count; g++) {
         uint32_t at = 0, id;
         while (ent_graph_next(session->module, g, &at, &id))
-            if (ent_module_node(session->module, id)->op ==
-                ENT_OP_If) /* loops have no step of the program yet */
+            if (ent_op_info_get(ent_module_node(session->module, id)->op)->op_class == ENT_CLASS_CONTROL)
                 add_control(session, id);
     }
 }

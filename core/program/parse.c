@@ -279,6 +279,12 @@ static ent_status parse_step_values(parser *p, ent_program_step *s) {
     }
     if (s->kind == ENT_PROGRAM_DISPATCH) ENT_TRY(parse_field(p, "kernel", &s->kernel));
     if (s->kind == ENT_PROGRAM_CALL) ENT_TRY(parse_field(p, "function", &s->function[0]));
+    if (s->kind == ENT_PROGRAM_LOOP) {
+        ENT_TRY(parse_field(p, "function", &s->function[0]));
+        if (ent_scan_accept(&p->scan, "trips")) ENT_TRY(parse_field(p, "%", &s->trips));
+        if (ent_scan_accept(&p->scan, "condition")) ENT_TRY(parse_field(p, "%", &s->condition));
+        ENT_TRY(parse_field(p, "states", &s->split));
+    }
     ENT_TRY(ent_scan_expect(&p->scan, "values"));
     ENT_TRY(parse_ids(p, "%", &values));
     s->values = values.items;
@@ -289,6 +295,7 @@ static ent_status parse_step_values(parser *p, ent_program_step *s) {
 static ent_status parse_step(parser *p, ent_program_step *s) {
     *s = (ent_program_step){.kernel = ENT_PROGRAM_NONE,
                             .condition = ENT_PROGRAM_NONE,
+                            .trips = ENT_PROGRAM_NONE,
                             .region = ENT_PROGRAM_NONE,
                             .function = {ENT_PROGRAM_NONE, ENT_PROGRAM_NONE}};
     ENT_TRY(parse_name_of(p, ent_program_step_names, "kind of step", &s->kind));

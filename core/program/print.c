@@ -164,6 +164,12 @@ static void add_step(ent_text *text, const ent_program_step *s) {
     case ENT_PROGRAM_BRANCH:
         ent_text_add(text, " condition %%%u", s->condition);
         break;
+    case ENT_PROGRAM_LOOP:
+        ent_text_add(text, " function %u", s->function[0]);
+        if (s->trips != ENT_PROGRAM_NONE) ent_text_add(text, " trips %%%u", s->trips);
+        if (s->condition != ENT_PROGRAM_NONE) ent_text_add(text, " condition %%%u", s->condition);
+        ent_text_add(text, " states %u", s->split);
+        break;
     default:
         break;
     }

@@ -279,6 +279,33 @@ static ent_status unroll_scan(loop *l) {
     return NULL;
 }
 
+/* A loop that stays runs as a loop if its states keep their shapes: its body is inferred with the shapes that
+ * they start with, and inference says whether it gives them back. */
+static void settle(ent_rewrite_context *context, uint32_t id) {
+    ent_module *module = context->module;
+    const ent_node *node = ent_module_node(module, id);
+    const ent_attr *attr = ent_attrs_find(node->attrs, "body");
+    if (node->op != ENT_OP_Loop || !attr || attr->type != ENT_ATTR_GRAPH) return;
+    const ent_graph *body = ent_module_graph(module, (uint32_t)attr->i);
+    if (body->inputs.count != node->input_count || body->outputs.count != node->input_count - 1) return;
+    for (uint32_t i = 2; i < node->input_count; i++)
+        if (node->inputs[i] == ENT_ID_NONE || !ent_value_static(module, node->inputs[i])) return;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        ent_value *to = ent_module_value(module, body->inputs.items[i]);
+        if (to->rank != ENT_RANK_UNKNOWN) continue;
+        to->rank = 0;
+        context->changed = true;
+        if (i < 2) {
+            to->dtype = i == 0 ? ENT_DTYPE_I64 : ENT_DTYPE_BOOL;
+            continue;
+        }
+        const ent_value *from = ent_module_value(module, node->inputs[i]);
+        to->dtype = from->dtype;
+        to->rank = from->rank;
+        memcpy(to->dims, from->dims, sizeof to->dims);
+    }
+}
+
 static ent_status visit(ent_rewrite_context *context, uint32_t id) {
     uint32_t op = ent_module_node(context->module, id)->op;
     if (op != ENT_OP_Loop && op != ENT_OP_Scan) return NULL;
@@ -290,6 +317,7 @@ static ent_status visit(ent_rewrite_context *context, uint32_t id) {
     for (uint32_t i = l.first_node; i < context->module->nodes.count; i++)
         ent_module_remove_node(context->module, i);
     context->changed = changed;
+    settle(context, id);
     ent_module_add_note(context->module, "'%s' (%s) was not written out: %s",
                         ent_module_node(context->module, id)->name, ent_op_info_get(op)->name, l.refused);
     return NULL;

@@ -44,6 +44,10 @@ UNTIL_TWO = body([node("Less", ["i", "one"], ["keep"]), node("Add", ["a", "a"], 
                  constants=[i64("one", [], 1)])
 UNTIL_LARGE = body([node("ReduceMax", ["a"], ["m"], [attr_int("keepdims", 0)]), node("Less", ["m", "limit"], ["keep"]),
                     node("Add", ["a", "a"], ["b"])], [("a", "b", [2])], constants=[f32("limit", [], 100)])
+GROWS_UNTIL_LARGE = body([node("ReduceSum", ["a"], ["m"], [attr_int("keepdims", 0)]), node("Less", ["m", "limit"], ["keep"]),
+                          node("Concat", ["a", "a"], ["b"], [attr_int("axis", 0)])], [("a", "b", [2])], constants=[f32("limit", [], 9)])
+PLUS_CAPTURED = body([node("Add", ["a", "half"], ["b"]), node("Mul", ["b", "b"], ["d"]), node("ReduceMax", ["d"], ["e"], [attr_int("keepdims", 0)]),
+                      node("Less", ["e", "limit"], ["keep"])], [("a", "b", [2])], constants=[f32("limit", [], 50)])
 NEVER = body([KEEP, node("Add", ["a", "a"], ["b"])], [("a", "b", [2])])
 NESTED = body([KEEP, node("Loop", ["i", "", "a"], ["b"], [attr_graph("body", graph(
     [node("Identity", ["c2"], ["k2"]), node("Add", ["a2", "one"], ["b2"])],
@@ -71,11 +75,14 @@ CASES = [
     ("trip count ends it first", loop("m", "t", UNTIL_TWO, ["y"], [i64("m", [], 1), boolean("t", 1)]), ["y: f32[2] 2 4"]),
     ("a shape that grows", loop("m", "", GROWS, ["y"], [i64("m", [], 2)]), ["y: f32[8] 1 2 1 2 1 2 1 2"]),
     ("nested", loop("m", "", NESTED, ["y"], [i64("m", [], 4)]), ["y: f32[2] 7 8"]),
+    ("a condition of the data", loop("", "t", UNTIL_LARGE, ["y"], [boolean("t", 1)]), ["y: f32[2] 128 256"]),
+    ("captured values and the data", loop("", "t", PLUS_CAPTURED, ["y"], [boolean("t", 1), f32("k", [], 0.5)],
+                                          extra=[node("Mul", ["x", "k"], ["half"])]), ["y: f32[2] 4 8"]),
     ("scan", scan([1], [0], [0], [0]), ["y: f32[2] 6 15", "z: f32[3,2] 1 4 3 9 6 15"]),
     ("scan backwards", scan([-1], [1], [-1], [1]), ["y: f32[2] 6 15", "z: f32[2,3] 6 5 3 15 11 6"]),
 ]
 REFUSED = [
-    ("a condition of the data", loop("", "t", UNTIL_LARGE, ["y"], [boolean("t", 1)]), "loop"),
+    ("a shape that grows unknown times", loop("", "t", GROWS_UNTIL_LARGE, ["y"], [boolean("t", 1)]), "'loop' (Loop)"),
     ("no end", loop("", "", NEVER, ["y"], []), "loop"),
 ]
 
@@ -99,6 +106,14 @@ def main():
         (folder / "m2.pb").write_bytes(i64("", [], 2))
         expect("a fed trip count", 0, "run", source, "--input", f"x={folder / 'x2.pb'}", "--input", f"m={folder / 'm2.pb'}",
                stdout="z: f32[2,2] 2 4 4 8")
+        for device in ("cpu", "reference"):
+            source.write_bytes(loop("m", "", NEVER, ["y"], [], inputs=(("x", FLOAT, [2]), ("m", INT64, []))))
+            expect("trips at run time", 0, "compile", source, "-o", folder / "m.ent", "--device", device)
+            for m, wanted in ((0, "1 2"), (1, "2 4"), (5, "32 64"), (2, "4 8"), (-3, "1 2")):
+                (folder / "m.pb").write_bytes(i64("", [], m))
+                expect(f"{m} trips on {device}", 0, "run", folder / "m.ent", "--input", f"x={folder / 'x2.pb'}", "--input",
+                       f"m={folder / 'm.pb'}", stdout=f"y: f32[2] {wanted}\n")
+        source.write_bytes(loop("m", "", DOUBLE, ["y", "z"], [], inputs=(("x", FLOAT, [2]), ("m", INT64, []))))
         expect("an unknown trip count", 3, "compile", source, "-o", folder / "m.ent", stderr="trip count")
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
