@@ -96,12 +96,15 @@ int cli_load_for(const cli_options *o, const char *path, const char *const *name
     entente_compile_request request;
     cli_fill_request(o, path, &request);
     entente_named_shape shapes[2 * CLI_MAX];
+    entente_named_tensor samples[CLI_MAX];
+    request.samples = samples;
     for (size_t i = 0; i < o->shape_count; i++) shapes[request.shape_count = i] = o->shapes[i];
     request.shape_count = o->shape_count;
     for (size_t i = 0; i < count && i < CLI_MAX; i++) {
         bool given = false;
         for (size_t k = 0; k < o->shape_count; k++) given |= strcmp(o->shapes[k].input, names[i]) == 0;
         for (size_t k = 0; k < o->constant_count; k++) given |= strcmp(o->constants[k].name, names[i]) == 0;
+        if (!given) samples[request.sample_count++] = (entente_named_tensor){names[i], &tensors[i]};
         if (!given)
             shapes[request.shape_count++] = (entente_named_shape){names[i], tensors[i].dims, tensors[i].rank};
     }

@@ -26,6 +26,8 @@ static const char compile_options[] =
     "  --budget-ms N         work of the selection, in ms of a slow machine (default 3000)\n"
     "Sizes:\n"
     "  --shape INPUT=1x3x48x320   --dim NAME=N   --const INPUT=VALUE\n"
+    "  (run, check and bench fix small inputs whose values decide shapes to what they are given; -v says "
+    "which)\n"
     "Files:\n"
     "  --external-data-root D  a further folder that external data may lie in\n"
     "  --plugin-path P         folders with plugin manifests, colon separated (instead of "

@@ -181,7 +181,9 @@ static int check_names(const cli_options *o, const entente_bundle *bundle) {
     return 0;
 }
 
-static int collect_one(const cli_options *o, const entente_port *port, uint64_t seed, entente_tensor *out) {
+static int collect_one(const cli_options *o, const entente_bundle *bundle, size_t index,
+                       const entente_port *port, entente_tensor *out) {
+    uint64_t seed = o->seed * 1000003 + index;
     for (size_t k = 0; k < o->input_count; k++) {
         if (strcmp(o->inputs[k].name, port->name) != 0) continue;
         entente_compile_result details;
@@ -190,7 +192,11 @@ static int collect_one(const cli_options *o, const entente_port *port, uint64_t 
         entente_compile_result_free(&details);
         return code;
     }
-    return cli_make_input(o, port, seed, out);
+    entente_tensor only;
+    int code = cli_make_input(o, port, seed, out);
+    if (code || !entente_input_value(bundle, index, &only) || only.size_bytes == 0) return code;
+    memcpy(out->data, only.data, only.size_bytes);
+    return 0;
 }
 
 int cli_collect_inputs(const cli_options *o, const entente_bundle *bundle, entente_tensor *out, size_t room,
@@ -201,7 +207,7 @@ int cli_collect_inputs(const cli_options *o, const entente_bundle *bundle, enten
         entente_port port;
         if (i == room) return cli_fail(o, ENTENTE_LIMIT, "run.inputs", "inputs", "over %zu inputs", room);
         code = entente_input(bundle, i, &port);
-        if (!code) code = collect_one(o, &port, o->seed * 1000003 + i, &out[i]);
+        if (!code) code = collect_one(o, bundle, i, &port, &out[i]);
         if (!code) (*out_count)++;
     }
     return code;

@@ -16,6 +16,8 @@
 
 #include "core/rewrite/rewrite.h"
 
+#define MAX_BOUND_ELEMENTS 4096 /* of an input that is bound because its value decides a shape */
+
 typedef struct stage {
     const char *name;
     ent_status (*run)(ent_pipeline *pipeline);
@@ -79,6 +81,26 @@ static ent_status refuse_open_symbols(ent_pipeline *p) {
         list.data, p->request->model_path, fix.data);
 }
 
+/* Inputs whose values decide shapes become what the samples hold; that may lead to more of them. */
+static ent_status bind_samples(ent_pipeline *p) {
+    const entente_compile_request *r = p->request;
+    for (bool bound = r->sample_count > 0; bound;) {
+        const uint32_t *wanted = NULL;
+        uint32_t count = ent_module_shape_inputs(p->module, p->scratch, MAX_BOUND_ELEMENTS, &wanted);
+        bound = false;
+        for (size_t i = 0; i < r->sample_count; i++) {
+            uint32_t input = find_input(p, r->samples[i].input);
+            for (uint32_t k = 0; k < count; k++) {
+                if (wanted[k] != input) continue;
+                ENT_TRY(ent_pipeline_bind_sample(p, input, &r->samples[i]));
+                bound = true;
+            }
+        }
+        if (bound) ENT_TRY(ent_module_infer(p->module, p->scratch));
+    }
+    return NULL;
+}
+
 static ent_status run_bind(ent_pipeline *p) {
     const entente_compile_request *r = p->request;
     for (size_t i = 0; i < r->shape_count; i++) {
@@ -98,6 +120,7 @@ static ent_status run_bind(ent_pipeline *p) {
     for (size_t i = 0; i < r->dim_count; i++) bindings[i] = (ent_binding){r->dims[i].name, r->dims[i].value};
     ENT_TRY(ent_module_bind(p->module, bindings, (uint32_t)r->dim_count));
     ENT_TRY(ent_module_infer(p->module, p->scratch));
+    ENT_TRY(bind_samples(p));
     ENT_TRY(refuse_open_symbols(p));
     return ent_pipeline_check_values(p);
 }
@@ -110,7 +133,31 @@ static ent_status run_rewrite(ent_pipeline *p) {
         p); /* an If that was folded away brings values whose sizes are known now */
 }
 
+/* A loop that was neither written out nor runs as a step; the note says why it was not. */
+static ent_status refuse_loops(ent_pipeline *p) {
+    for (uint32_t g = 0; g < p->module->graphs.count; g++) {
+        uint32_t at = 0, id;
+        while (ent_graph_next(p->module, g, &at, &id)) {
+            const ent_node *node = ent_module_node(p->module, id);
+            if (node->op != ENT_OP_Loop && node->op != ENT_OP_Scan) continue;
+            if (ent_module_loop_is_settled(p->module, id)) continue;
+            const char *why = "its iterations are known only at run time",
+                       *start = ent_arena_format(p->arena, "'%s' (", node->name);
+            for (uint32_t i = 0; i < p->module->notes.count; i++)
+                if (strncmp(p->module->notes.items[i], start, strlen(start)) == 0)
+                    why = p->module->notes.items[i];
+            return ent_status_make(
+                p->arena, ENT_ERROR_UNSUPPORTED, "loop.open",
+                ent_arena_format(p->arena, "%s: node '%s' (%s)", p->request->model_path, node->name,
+                                 ent_op_info_get(node->op)->name),
+                "a loop is written out, or has no scan outputs and states that keep a static shape: %s", why);
+        }
+    }
+    return NULL;
+}
+
 static ent_status run_freeze(ent_pipeline *p) {
+    ENT_TRY(refuse_loops(p));
     return ent_module_freeze(p->module, p->scratch);
 }
 

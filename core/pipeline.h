@@ -42,5 +42,7 @@ ent_status ent_pipeline_open_devices(ent_pipeline *pipeline);   /* devices.c */
 const char *ent_pipeline_print_devices(ent_pipeline *pipeline); /* the declarations, one after another */
 ent_status ent_pipeline_set_constant(ent_pipeline *pipeline, uint32_t input, const char *text,
                                      const char *place); /* bind_constant.c */
+ent_status ent_pipeline_bind_sample(ent_pipeline *pipeline, uint32_t input,
+                                    const entente_named_tensor *sample);
 
 #endif

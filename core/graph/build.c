@@ -78,6 +78,7 @@ uint32_t ent_module_add_value(ent_module *module, uint32_t graph, const char *na
     ent_array_push(module->arena, &module->values, value);
     ent_array_push(module->arena, &module->state->use_heads, 0u);
     ent_array_push(module->arena, &module->state->elements, (ent_elements){0});
+    ent_array_push(module->arena, &module->state->wanted, 0);
     return id;
 }
 

@@ -78,6 +78,12 @@ typedef struct ent_overlay {
     uint32_t node_count;
 } ent_overlay;
 
+/* An input of main that was replaced by a constant: the program is right for that value only, and checks it.
+ */
+typedef struct ent_bound_input {
+    uint32_t input, constant; /* values */
+} ent_bound_input;
+
 typedef struct ent_module {
     ent_arena *arena;
     const char *name; /* model path or name, for messages */
@@ -90,6 +96,7 @@ typedef struct ent_module {
     ENT_ARRAY(const char *) model_nodes; /* names of the model's nodes, "" replaced by op#index */
     ENT_ARRAY(const char *)
     output_names; /* of main's outputs as the model calls them; rewrites change values, not these */
+    ENT_ARRAY(ent_bound_input) bound_inputs;
     ENT_ARRAY(const char *) notes; /* what a pass declined to do and why, for explain */
     bool frozen;
     struct ent_module_state
@@ -143,6 +150,12 @@ void ent_module_remove_node(ent_module *module, uint32_t node);
 /* Puts the nodes of `graph`, a body of control node `node`, before that node, replaces the node's outputs by
  * the body's and removes the node (an If whose condition is known). */
 void ent_module_inline_graph(ent_module *module, uint32_t node, uint32_t graph);
+/* A copy of `node` in `graph`, before `before`: inputs through map (by value, NONE: itself), outputs fresh
+ * and entered into it; bodies are copied with it. Nothing is inferred. */
+uint32_t ent_module_copy_node(ent_module *module, uint32_t node, uint32_t graph, uint32_t before,
+                              uint32_t *map, uint32_t map_count);
+/* Constants of a body become those of a graph around it. */
+void ent_graph_lift_constants(ent_module *module, uint32_t graph, uint32_t outer);
 void ent_module_add_note(ent_module *module, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Attribute makers (data copied into the module's arena). */
 ent_attr ent_attr_int(const char *name, int64_t value);
@@ -213,11 +226,19 @@ ent_status ent_module_bind(ent_module *module, const ent_binding *bindings, uint
  * the flag. */
 ent_status ent_module_set_input_shape(ent_module *module, uint32_t value, const int64_t *dims, uint32_t rank,
                                       const char *place);
+/* A Loop that may end, without scan outputs, whose states keep one static shape: it can run as a step of a
+ * program. */
+bool ent_module_loop_is_settled(const ent_module *module, uint32_t node);
 /* Symbols that still occur in main's inputs, with input and axis of the first occurrence. */
 typedef struct ent_open_symbol {
     uint32_t symbol, value, axis;
 } ent_open_symbol;
 uint32_t ent_module_open_symbols(const ent_module *module, ent_arena *arena, const ent_open_symbol **out);
+
+/* Inputs of main whose values decide a shape or a rank that the last ent_module_infer left open: those from
+ * which a shape rule's missing elements are computed, where all of them have at most max_elements. */
+uint32_t ent_module_shape_inputs(const ent_module *module, ent_arena *arena, int64_t max_elements,
+                                 const uint32_t **out);
 
 /* ---- decomposition (composites carry their own) ---- */
 /* Replaces a composite node by primitive nodes computing the same outputs; origins are inherited. Returns

@@ -132,6 +132,19 @@ static ent_status check_arity(const ent_infer *infer, const ent_op_info *info) {
                                  "the number of inputs or outputs does not fit the operator");
 }
 
+/* A size that the rule could not tell depends on what the inputs hold; for If, on its condition. */
+static void want_data(const ent_infer *infer) {
+    bool open = false;
+    for (uint32_t i = 0; i < infer->node->output_count; i++) {
+        const ent_shape *shape = &infer->out[i];
+        open |= shape->rank == ENT_RANK_UNKNOWN;
+        for (uint32_t k = 0; !open && k < shape->rank; k++) open = shape->dims[k] == ENT_DIM_UNKNOWN;
+    }
+    uint32_t count = infer->node->op == ENT_OP_If ? 1 : infer->node->input_count;
+    if (infer->node->op == ENT_OP_Loop || infer->node->op == ENT_OP_Scan) return;
+    for (uint32_t i = 0; open && i < count; i++) ent_infer_want(infer, i);
+}
+
 static ent_status run_rule(ent_infer *infer) {
     const ent_op_info *info = ent_op_info_get(infer->node->op);
     if (!info || !info->name) return ent_infer_fail(infer, "node.operator", "the operator is unknown");
@@ -139,7 +152,10 @@ static ent_status run_rule(ent_infer *infer) {
     if (!inputs_ranked(infer)) return NULL;
     infer->module->state->dim_problem = NULL;
     ENT_TRY(rules[infer->node->op](infer));
+    want_data(infer);
+    infer->propagating = true;
     ent_infer_propagate(infer);
+    infer->propagating = false;
     ENT_TRY(check_problem(infer));
     for (uint32_t i = 0; i < infer->node->output_count; i++) ENT_TRY(store(infer, i));
     return NULL;
@@ -166,7 +182,7 @@ static ent_status infer_body(const ent_infer *infer, const ent_attr *attr) {
 
 static ent_status infer_node(ent_module *module, uint32_t node, ent_arena *scratch, uint32_t depth) {
     ent_node *n = ent_module_node(module, node);
-    ent_infer infer = {module, scratch, node, n, n->attrs, NULL, depth};
+    ent_infer infer = {module, scratch, node, n, n->attrs, NULL, depth, false};
     for (uint32_t i = 0; i < n->attrs.count; i++) {
         const ent_attr *attr = &n->attrs.items[i];
         if (attr->type != ENT_ATTR_GRAPH) continue;
@@ -209,6 +225,7 @@ static ent_status check_declared(const ent_module *module) {
 
 ent_status ent_module_infer(ent_module *module, ent_arena *scratch) {
     ENT_TRY(check_declared(module));
+    memset(module->state->wanted.items, 0, module->state->wanted.count);
     return infer_graph(module, 0, scratch, 0);
 }
 

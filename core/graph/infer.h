@@ -22,8 +22,9 @@ typedef struct ent_infer {
     uint32_t node_id;
     const ent_node *node;
     ent_attrs attrs;
-    ent_shape *out; /* one per output */
-    uint32_t depth; /* of graphs */
+    ent_shape *out;   /* one per output */
+    uint32_t depth;   /* of graphs */
+    bool propagating; /* elements are asked for to know more elements, not for a shape */
 } ent_infer;
 
 typedef ent_status (*ent_infer_rule)(ent_infer *infer);
@@ -65,6 +66,8 @@ ent_status ent_infer_axis(const ent_infer *infer, int64_t axis, uint32_t rank, u
 bool ent_infer_elements(const ent_infer *infer, uint32_t index, ent_dim *out, uint32_t *out_count);
 /* The same when all are numbers. */
 bool ent_infer_numbers(const ent_infer *infer, uint32_t index, int64_t *out, uint32_t *out_count);
+/* Notes that the shape depends on the elements of this input; done by ent_infer_elements. */
+void ent_infer_want(const ent_infer *infer, uint32_t index);
 /* A set of axes as a mask; error on one out of range or twice. */
 ent_status ent_infer_axes(const ent_infer *infer, const int64_t *axes, uint32_t count, uint32_t rank,
                           uint32_t *out_mask);

@@ -163,6 +163,7 @@ bool ent_infer_elements(const ent_infer *infer, uint32_t index, ent_dim *out, ui
     if (!value) return false;
     if (value->constant) return constant_elements(infer, value, out, out_count);
     ent_elements known = infer->module->state->elements.items[infer->node->inputs[index]];
+    ent_infer_want(infer, index);
     if (!known.items) return false;
     memcpy(out, known.items, known.count * sizeof *out);
     *out_count = known.count;

@@ -77,6 +77,7 @@ ent_status ent_infer_Range(ent_infer *infer) {
     double bounds[3];
     ENT_TRY(ent_infer_same_dtype(infer, 0, 3));
     ent_dim count = ENT_DIM_UNKNOWN;
+    for (uint32_t i = 0; i < 3; i++) ent_infer_want(infer, i);
     if (ent_dtype_is_float(dtype) && range_of_constants(infer, bounds)) {
         double steps = ceil((bounds[1] - bounds[0]) / bounds[2]);
         if (!(bounds[2] < 0 || bounds[2] > 0) || !(steps < 9e15))

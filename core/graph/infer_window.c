@@ -167,6 +167,7 @@ static ent_status resize_by_scales(ent_infer *infer, const uint32_t *axes, uint3
     const ent_value *scales = ent_infer_input(infer, 2);
     const ent_tensor *tensor = scales->constant ? &scales->constant->tensor : NULL;
     uint64_t width = ent_dtype_bits(scales->dtype) / 8;
+    ent_infer_want(infer, 2);
     if (!tensor || !ent_dtype_is_float(tensor->dtype) || tensor->rank != 1 ||
         tensor->size_bytes != width * (uint64_t)tensor->dims[0]) {
         for (uint32_t i = 0; i < count; i++) dims[axes[i]] = ENT_DIM_UNKNOWN;

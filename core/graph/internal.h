@@ -52,6 +52,7 @@ struct ent_module_state {
     ENT_ARRAY(uint32_t) graph_marks;     /* per graph: the last walk that visited it */
     uint32_t walk;
     ENT_ARRAY(ent_elements) elements; /* per value */
+    ENT_ARRAY(uint8_t) wanted;        /* per value: a shape rule asked for elements that are not known */
 };
 
 /* build.c: slot of a use, NULL when the entry is stale. */

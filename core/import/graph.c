@@ -119,6 +119,7 @@ static ent_status add_input(ent_importer *importer, const Onnx__ValueInfoProto *
     if (dtype == ENT_DTYPE_NONE && scope->parent == NULL)
         return ent_status_make(importer->arena, ENT_ERROR_MODEL, "input.no-type", place,
                                "the input has no element type");
+    if (scope->parent) shape = NULL; /* of a loop's body: it may differ from one iteration to the next */
     if (shape && shape->n_dim > ENT_MAX_RANK)
         return ent_status_make(importer->arena, ENT_ERROR_UNSUPPORTED, "tensor.rank", place,
                                "rank %zu is above the supported %d", shape->n_dim, ENT_MAX_RANK);
@@ -202,7 +203,8 @@ static bool keeps_outputs(const ent_importer *importer, const Onnx__NodeProto *p
     const Onnx__FunctionProto *function = NULL;
     if (!ent_import_is_onnx_domain(proto->domain) || ent_import_function_find(importer, proto, &function))
         return true;
-    return strcmp(proto->op_type, "Split") == 0 || strcmp(proto->op_type, "If") == 0;
+    return strcmp(proto->op_type, "Split") == 0 || strcmp(proto->op_type, "If") == 0 ||
+           strcmp(proto->op_type, "Loop") == 0 || strcmp(proto->op_type, "Scan") == 0;
 }
 
 static ent_status declare_outputs(ent_importer *importer, const Onnx__NodeProto *proto,

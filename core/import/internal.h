@@ -195,6 +195,7 @@ ent_status ent_import_upgrade_batch_norm(ent_import_draft *draft);
 ent_status ent_import_upgrade_group_norm(ent_import_draft *draft);
 ent_status ent_import_upgrade_dft(ent_import_draft *draft);
 ent_status ent_import_upgrade_random(ent_import_draft *draft);
+ent_status ent_import_refuse_batched_scan(ent_import_draft *draft);
 ent_status ent_import_upgrade_range(ent_import_draft *draft);
 ent_status ent_import_upgrade_softmax(ent_import_draft *draft);
 ent_status ent_import_upgrade_resize(ent_import_draft *draft);

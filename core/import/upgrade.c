@@ -39,6 +39,7 @@ static const upgrade upgrades[] = {
     {ENT_OP_GridSample, 20, ent_import_upgrade_grid_sample},
     {ENT_OP_RoiAlign, 16, ent_import_upgrade_roi_align},
     {ENT_OP_Range, EVERY_OPSET, ent_import_upgrade_range},
+    {ENT_OP_Scan, 9, ent_import_refuse_batched_scan},
     {ENT_OP_Dropout, EVERY_OPSET, ent_import_upgrade_dropout},
     {ENT_OP_BatchNormalization, EVERY_OPSET, ent_import_upgrade_batch_norm},
     {ENT_OP_GroupNormalization, 21, ent_import_upgrade_group_norm},

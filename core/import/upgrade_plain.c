@@ -50,6 +50,11 @@ static void emit_mask(ent_import_draft *draft) {
     ent_module_add_node(importer->module, draft->scope->graph, &spec, ENT_ID_NONE);
 }
 
+ent_status ent_import_refuse_batched_scan(ent_import_draft *draft) {
+    return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "operator.version", draft->place,
+                           "Scan of opset 8 runs over a batch; export the model with opset 9 or later");
+}
+
 static ent_status training(const ent_import_draft *draft, const char *what) {
     return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "operator.training", draft->place,
                            "%s; export the model for inference", what);

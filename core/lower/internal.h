@@ -33,7 +33,8 @@ typedef struct ent_lower_builder {
     ENT_ARRAY(ent_program_device) devices;
     ENT_ARRAY(ent_program_constant) constants;
     ENT_ARRAY(ent_program_kernel) kernels;
-    ent_map *kernel_of;                       /* hash of (device, request) -> kernel */
+    ent_map *kernel_of; /* hash of (device, request) -> kernel */
+    ENT_ARRAY(ent_program_guard) guards;
     ENT_ARRAY(ent_lower_form) constant_forms; /* module value + layout -> program constant */
     ent_lower_function *functions;            /* per graph */
     uint32_t failed_offer;
@@ -42,6 +43,18 @@ typedef struct ent_lower_builder {
 
 uint32_t ent_lower_device(ent_lower_builder *b, uint32_t session_device);
 uint32_t ent_lower_space_device(ent_lower_builder *b, uint32_t space);
+
+/* Steps (program.c). */
+const uint32_t *ent_lower_copy_ids(ent_lower_builder *b, const uint32_t *ids, uint32_t count);
+ent_program_step ent_lower_make_step(uint32_t kind, uint32_t device, uint32_t kernel, uint32_t region,
+                                     double predicted_ns, const char *name);
+void ent_lower_push_step(ent_lower_builder *b, uint32_t graph, ent_program_step *step);
+ent_status ent_lower_arguments(ent_lower_builder *b, const ent_node *node, uint32_t body,
+                               const uint32_t *results, uint32_t *ids, uint32_t *count);
+ent_status ent_lower_finish_outputs(ent_lower_builder *b, uint32_t graph);
+/* Loops (loop.c). */
+ent_status ent_lower_loop_inputs(ent_lower_builder *b, uint32_t body);
+ent_status ent_lower_loop(ent_lower_builder *b, const ent_node *node, uint32_t region);
 
 /* Kernels: NONE in *out_kernel when the plugin failed (b->failure says why). */
 ent_status ent_lower_offer_kernel(ent_lower_builder *b, const ent_offer *offer, uint32_t *out_kernel);

@@ -3,29 +3,29 @@
 
 #include <string.h>
 
-static const uint32_t *copy_ids(ent_lower_builder *b, const uint32_t *ids, uint32_t count) {
+const uint32_t *ent_lower_copy_ids(ent_lower_builder *b, const uint32_t *ids, uint32_t count) {
     return ent_arena_copy(b->arena, ids, count * sizeof *ids);
 }
 
 /* Queues of different devices are kept in order: a step waits for the one before it when that ran elsewhere.
  */
-static void push_step(ent_lower_builder *b, uint32_t graph, ent_program_step *step) {
+void ent_lower_push_step(ent_lower_builder *b, uint32_t graph, ent_program_step *step) {
     ent_lower_function *f = &b->functions[graph];
     if (f->steps.count > 0 && f->steps.items[f->steps.count - 1].device != step->device) {
         uint32_t before = f->steps.count - 1;
-        step->waits = copy_ids(b, &before, 1);
+        step->waits = ent_lower_copy_ids(b, &before, 1);
         step->wait_count = 1;
     }
     ent_array_push(b->arena, &f->steps, *step);
 }
 
-static ent_program_step make_step(uint32_t kind, uint32_t device, uint32_t kernel, uint32_t region,
-                                  double predicted_ns, const char *name) {
+ent_program_step ent_lower_make_step(uint32_t kind, uint32_t device, uint32_t kernel, uint32_t region,
+                                     double predicted_ns, const char *name) {
     ent_program_step step = {0};
     step.kind = kind;
     step.device = device;
     step.kernel = kernel;
-    step.condition = ENT_PROGRAM_NONE;
+    step.condition = step.trips = ENT_PROGRAM_NONE;
     step.function[0] = step.function[1] = ENT_PROGRAM_NONE;
     step.region = region;
     step.predicted_ns = predicted_ns;
@@ -46,11 +46,12 @@ static ent_status lower_convert(ent_lower_builder *b, const ent_plan_convert *c)
         if (b->failure) return NULL;
         device = ent_lower_device(b, c->device);
     }
-    ent_program_step step = make_step(kernel == ENT_PROGRAM_NONE ? ENT_PROGRAM_COPY : ENT_PROGRAM_DISPATCH,
-                                      device, kernel, ENT_PROGRAM_NONE, c->price_ns, "convert");
-    step.values = copy_ids(b, ids, 2);
+    ent_program_step step =
+        ent_lower_make_step(kernel == ENT_PROGRAM_NONE ? ENT_PROGRAM_COPY : ENT_PROGRAM_DISPATCH, device,
+                            kernel, ENT_PROGRAM_NONE, c->price_ns, "convert");
+    step.values = ent_lower_copy_ids(b, ids, 2);
     step.value_count = 2;
-    push_step(b, graph, &step);
+    ent_lower_push_step(b, graph, &step);
     return NULL;
 }
 
@@ -84,16 +85,16 @@ static ent_status lower_dispatch(ent_lower_builder *b, ent_offer *offer, uint32_
         ENT_TRY(ent_lower_value(b, offer->graph, port->value, device, &port->layout, &ids[count++]));
     }
     ent_program_step step =
-        make_step(ENT_PROGRAM_DISPATCH, device, kernel, region, offer->time_mid_ns, offer->path);
+        ent_lower_make_step(ENT_PROGRAM_DISPATCH, device, kernel, region, offer->time_mid_ns, offer->path);
     step.values = ids;
     step.value_count = count;
-    push_step(b, offer->graph, &step);
+    ent_lower_push_step(b, offer->graph, &step);
     return NULL;
 }
 
 /* Arguments of one body: the caller's forms of what it captured, then the caller's results. */
-static ent_status add_arguments(ent_lower_builder *b, const ent_node *node, uint32_t body,
-                                const uint32_t *results, uint32_t *ids, uint32_t *count) {
+ent_status ent_lower_arguments(ent_lower_builder *b, const ent_node *node, uint32_t body,
+                               const uint32_t *results, uint32_t *ids, uint32_t *count) {
     ent_lower_function *callee = &b->functions[body];
     for (uint32_t i = 0; i < callee->captures.count; i++) {
         ent_lower_form form = callee->forms.items[callee->captures.items[i]];
@@ -104,7 +105,7 @@ static ent_status add_arguments(ent_lower_builder *b, const ent_node *node, uint
 }
 
 /* Results of a body in the form that control nodes give: plain, in the host's memory. */
-static ent_status finish_outputs(ent_lower_builder *b, uint32_t graph) {
+ent_status ent_lower_finish_outputs(ent_lower_builder *b, uint32_t graph) {
     ent_lower_function *f = &b->functions[graph];
     const ent_graph *g = ent_module_graph(b->module, graph);
     for (uint32_t i = 0; i < g->outputs.count; i++) {
@@ -127,6 +128,7 @@ static ent_status finish_outputs(ent_lower_builder *b, uint32_t graph) {
 
 static ent_status lower_control(ent_lower_builder *b, const ent_offer *offer, uint32_t region) {
     const ent_node *node = ent_module_node(b->module, offer->nodes[0]);
+    if (node->op == ENT_OP_Loop) return ent_lower_loop(b, node, region);
     const ent_attr *then_attr = ent_attrs_find(node->attrs, "then_branch"),
                    *else_attr = ent_attrs_find(node->attrs, "else_branch");
     uint32_t bodies[2] = {(uint32_t)then_attr->i, (uint32_t)else_attr->i},
@@ -138,23 +140,24 @@ static ent_status lower_control(ent_lower_builder *b, const ent_offer *offer, ui
     }
     uint32_t room = 2 * node->output_count + 1;
     for (uint32_t k = 0; k < 2; k++) {
-        ENT_TRY(finish_outputs(b, bodies[k]));
+        ENT_TRY(ent_lower_finish_outputs(b, bodies[k]));
         room += b->functions[bodies[k]].captures.count;
     }
     uint32_t *ids = ent_arena_alloc(b->arena, room * sizeof *ids), count = 0, condition;
-    ENT_TRY(add_arguments(b, node, bodies[0], results, ids, &count));
+    ENT_TRY(ent_lower_arguments(b, node, bodies[0], results, ids, &count));
     uint32_t split = count;
-    ENT_TRY(add_arguments(b, node, bodies[1], results, ids, &count));
+    ENT_TRY(ent_lower_arguments(b, node, bodies[1], results, ids, &count));
     ent_layout plain = ent_layout_plain(ent_module_value(b->module, node->inputs[0])->rank);
     ENT_TRY(ent_lower_value(b, node->graph, node->inputs[0], home, &plain, &condition));
-    ent_program_step step = make_step(ENT_PROGRAM_BRANCH, home, ENT_PROGRAM_NONE, region, 0, node->name);
+    ent_program_step step =
+        ent_lower_make_step(ENT_PROGRAM_BRANCH, home, ENT_PROGRAM_NONE, region, 0, node->name);
     step.condition = condition;
     step.function[0] = bodies[0];
     step.function[1] = bodies[1];
     step.values = ids;
     step.value_count = count;
     step.split = split;
-    push_step(b, node->graph, &step);
+    ent_lower_push_step(b, node->graph, &step);
     return NULL;
 }
 
@@ -179,6 +182,13 @@ static ent_status lower_main_inputs(ent_lower_builder *b) {
         ENT_TRY(ent_lower_value(b, 0, value, home, &plain, &id));
         b->functions[0].values.items[id].kind = ENT_VALUE_INPUT;
         ent_array_push(b->arena, &b->functions[0].inputs, id);
+        for (uint32_t k = 0; k < b->module->bound_inputs.count; k++) {
+            if (b->module->bound_inputs.items[k].input != value) continue;
+            ent_program_guard guard = {b->functions[0].inputs.count - 1, 0};
+            ENT_TRY(
+                ent_lower_constant(b, b->module->bound_inputs.items[k].constant, &plain, &guard.constant));
+            ent_array_push(b->arena, &b->guards, guard);
+        }
     }
     return NULL;
 }
@@ -211,6 +221,8 @@ static ent_program *assemble(ent_lower_builder *b) {
     program->kernel_count = b->kernels.count;
     program->functions = functions;
     program->function_count = graphs;
+    program->guards = b->guards.items;
+    program->guard_count = b->guards.count;
     program->plan_json = ent_plan_json(b->plan, b->arena);
     program->plan_json_bytes = strlen(program->plan_json);
     return program;
@@ -237,6 +249,12 @@ ent_status ent_lower_program(const ent_plan *plan, ent_arena *arena, ent_lower_r
     ent_lower_builder *b = make_builder(plan, arena);
     *out = (ent_lower_result){NULL, {0, 0}, ENT_PROGRAM_NONE, NULL};
     ENT_TRY(lower_main_inputs(b));
+    for (uint32_t g = 1; g < b->module->graphs.count; g++) {
+        uint32_t owner = ent_module_graph(b->module, g)->owner;
+        bool live = owner != ENT_ID_NONE && !ent_module_node(b->module, owner)->dead;
+        if (live && ent_module_node(b->module, owner)->op == ENT_OP_Loop)
+            ENT_TRY(ent_lower_loop_inputs(b, g));
+    }
     for (uint32_t r = 0; r <= plan->region_count && !b->failure; r++) {
         ENT_TRY(ent_arena_check(b->arena, b->module->name));
         ENT_TRY(lower_region(b, r));
@@ -246,7 +264,7 @@ ent_status ent_lower_program(const ent_plan *plan, ent_arena *arena, ent_lower_r
         out->failure = b->failure;
         return NULL;
     }
-    ENT_TRY(finish_outputs(b, 0));
+    ENT_TRY(ent_lower_finish_outputs(b, 0));
     out->program = assemble(b);
     ENT_TRY(ent_program_plan_memory(out->program, arena, &out->memory));
     return ent_program_verify(out->program, arena);

@@ -44,7 +44,7 @@ static void add_control(ent_negotiate_session *session, uint32_t id) {
     offer.node_count = 1;
     offer.ports = ports;
     offer.port_count = count;
-    offer.path = "branch";
+    offer.path = node->op == ENT_OP_If ? "branch" : "loop";
     offer.bound_by = "launch";
     ent_array_push(session->arena, &session->offers, offer);
 }

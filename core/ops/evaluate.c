@@ -169,6 +169,10 @@
     { ent_ops_dequantize, ent_ops_dims_dequantize, ENT_OPS_NUMERIC, WALKS }
 #define BIND_If                                                                                              \
     { NULL, NULL, 0, 0 } /* control: whoever runs graphs runs it */
+#define BIND_Loop                                                                                            \
+    { NULL, NULL, 0, 0 } /* control: whoever runs graphs runs it */
+#define BIND_Scan                                                                                            \
+    { NULL, NULL, 0, 0 } /* control: whoever runs graphs runs it */
 #define BIND_BatchNormalization                                                                              \
     { ent_ops_batch_normalization, ent_ops_dims_same, FLOATS, 0 }
 #define BIND_InstanceNormalization                                                                           \

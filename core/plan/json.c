@@ -103,7 +103,7 @@ static const char *region_reason(const ent_plan *plan, uint32_t index, const ent
     ent_arena *arena = plan->session->arena;
     const ent_plan_runner_up *next = &plan->runners_up[index];
     if (offer->kind == ENT_OFFER_CONTROL)
-        return "a run-time condition: the host takes the branch, its bodies are placed like any graph";
+        return "control known only at run time: the host branches or loops, bodies are placed like any graph";
     const char *how =
         offer->kind == ENT_OFFER_VIEW
             ? "the same bytes under another shape: nothing runs"

@@ -14,6 +14,8 @@ uint32_t ent_plan_intern_label(ent_plan_builder *b, uint32_t space, const ent_la
     return b->labels.count - 1;
 }
 
+#define ASSUMED_TRIPS 10 /* of a loop whose trip count is known only at run time */
+
 static double offer_weight(const ent_plan_builder *b, const ent_offer *offer) {
     return b->graph_weight[offer->graph];
 }
@@ -27,7 +29,8 @@ static void add_leaves(ent_plan_builder *b, uint32_t graph, double weight) {
         const ent_node *node = ent_module_node(module, id);
         for (uint32_t a = 0; a < node->attrs.count; a++)
             if (node->attrs.items[a].type == ENT_ATTR_GRAPH)
-                add_leaves(b, (uint32_t)node->attrs.items[a].i, weight * 0.5);
+                add_leaves(b, (uint32_t)node->attrs.items[a].i,
+                           weight * (node->op == ENT_OP_Loop ? ASSUMED_TRIPS : 0.5));
         b->leaf_of[id] = b->leaves.count;
         ent_array_push(b->arena, &b->leaves, id);
     }

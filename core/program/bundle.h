@@ -15,7 +15,7 @@
 #include "core/program/internal.h"
 
 #define ENT_BUNDLE_MAGIC "ENTENTE\x1a"
-#define ENT_BUNDLE_FORMAT 1u
+#define ENT_BUNDLE_FORMAT 2u /* 2: guards on values of inputs, loops */
 #define ENT_BUNDLE_HEADER_BYTES 64u
 #define ENT_BUNDLE_ENTRY_BYTES 32u
 #define ENT_BUNDLE_ALIGNMENT 64u

@@ -181,6 +181,7 @@ static void transfer_step(ent_bundle_stream *s, ent_program_step *step) {
     transfer_u32(s, &step->device);
     transfer_u32(s, &step->kernel);
     transfer_u32(s, &step->condition);
+    transfer_u32(s, &step->trips);
     transfer_u32(s, &step->function[0]);
     transfer_u32(s, &step->function[1]);
     transfer_ids(s, &step->values, &step->value_count);
@@ -198,7 +199,7 @@ static void transfer_function(ent_bundle_stream *s, ent_program_function *f, uin
     f->values = values;
     transfer_ids(s, &f->inputs, &f->input_count);
     transfer_ids(s, &f->outputs, &f->output_count);
-    ent_program_step *steps = transfer_array(s, f->steps, &f->step_count, sizeof *steps, 40);
+    ent_program_step *steps = transfer_array(s, f->steps, &f->step_count, sizeof *steps, 44);
     for (uint32_t i = 0; i < f->step_count; i++) transfer_step(s, &steps[i]);
     f->steps = steps;
     uint32_t frame_count = f->arena_bytes ? device_count : 0;
@@ -252,5 +253,11 @@ void ent_bundle_transfer_program(ent_bundle_stream *s, ent_program *p) {
         transfer_array(s, p->functions, &p->function_count, sizeof *functions, 25);
     for (uint32_t i = 0; i < p->function_count; i++) transfer_function(s, &functions[i], p->device_count);
     p->functions = functions;
+    ent_program_guard *guards = transfer_array(s, p->guards, &p->guard_count, sizeof *guards, 8);
+    for (uint32_t i = 0; i < p->guard_count; i++) {
+        transfer_u32(s, &guards[i].input);
+        transfer_u32(s, &guards[i].constant);
+    }
+    p->guards = guards;
     if (!s->writing && !s->failed && s->at != s->size) stream_fail(s, "bytes are left behind the tables");
 }

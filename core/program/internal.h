@@ -19,7 +19,7 @@ uint32_t ent_program_name_index(const char *const *names, const char *word);
 
 /* Callees of a step, at most two; returns their number. */
 static inline uint32_t ent_program_step_callees(const ent_program_step *step, uint32_t out[2]) {
-    if (step->kind == ENT_PROGRAM_CALL) {
+    if (step->kind == ENT_PROGRAM_CALL || step->kind == ENT_PROGRAM_LOOP) {
         out[0] = step->function[0];
         return 1;
     }

@@ -13,6 +13,7 @@ typedef struct parser {
     ENT_ARRAY(ent_program_constant) constants;
     ENT_ARRAY(ent_program_kernel) kernels;
     ENT_ARRAY(ent_program_function) functions;
+    ENT_ARRAY(ent_program_guard) guards;
 } parser;
 
 typedef ENT_ARRAY(uint32_t) id_array;
@@ -278,6 +279,12 @@ static ent_status parse_step_values(parser *p, ent_program_step *s) {
     }
     if (s->kind == ENT_PROGRAM_DISPATCH) ENT_TRY(parse_field(p, "kernel", &s->kernel));
     if (s->kind == ENT_PROGRAM_CALL) ENT_TRY(parse_field(p, "function", &s->function[0]));
+    if (s->kind == ENT_PROGRAM_LOOP) {
+        ENT_TRY(parse_field(p, "function", &s->function[0]));
+        if (ent_scan_accept(&p->scan, "trips")) ENT_TRY(parse_field(p, "%", &s->trips));
+        if (ent_scan_accept(&p->scan, "condition")) ENT_TRY(parse_field(p, "%", &s->condition));
+        ENT_TRY(parse_field(p, "states", &s->split));
+    }
     ENT_TRY(ent_scan_expect(&p->scan, "values"));
     ENT_TRY(parse_ids(p, "%", &values));
     s->values = values.items;
@@ -288,6 +295,7 @@ static ent_status parse_step_values(parser *p, ent_program_step *s) {
 static ent_status parse_step(parser *p, ent_program_step *s) {
     *s = (ent_program_step){.kernel = ENT_PROGRAM_NONE,
                             .condition = ENT_PROGRAM_NONE,
+                            .trips = ENT_PROGRAM_NONE,
                             .region = ENT_PROGRAM_NONE,
                             .function = {ENT_PROGRAM_NONE, ENT_PROGRAM_NONE}};
     ENT_TRY(parse_name_of(p, ent_program_step_names, "kind of step", &s->kind));
@@ -352,6 +360,14 @@ static ent_status parse_function(parser *p) {
     return NULL;
 }
 
+static ent_status parse_guard(parser *p) {
+    ent_program_guard g = {0};
+    ENT_TRY(parse_field(p, "input", &g.input));
+    ENT_TRY(parse_field(p, "constant", &g.constant));
+    ent_array_push(p->arena, &p->guards, g);
+    return NULL;
+}
+
 static ent_status parse_plan(parser *p, ent_program *program) {
     ent_str text;
     ENT_TRY(ent_scan_string(&p->scan, &text));
@@ -365,7 +381,8 @@ static ent_status parse_lines(parser *p, ent_program *program) {
         const char *word;
         ent_status (*parse)(parser *);
     } lines[] = {{"symbol", parse_symbol},     {"expr", parse_expr},     {"device", parse_device},
-                 {"constant", parse_constant}, {"kernel", parse_kernel}, {"function", parse_function}};
+                 {"constant", parse_constant}, {"kernel", parse_kernel}, {"function", parse_function},
+                 {"guard", parse_guard}};
     ENT_TRY(ent_scan_expect(&p->scan, "program"));
     ENT_TRY(parse_string(p, &program->name));
     while (!ent_scan_done(&p->scan)) {
@@ -376,8 +393,8 @@ static ent_status parse_lines(parser *p, ent_program *program) {
         uint32_t i = 0;
         while (i < sizeof lines / sizeof lines[0] && !ent_scan_accept(&p->scan, lines[i].word)) i++;
         if (i == sizeof lines / sizeof lines[0])
-            return ent_scan_error(&p->scan,
-                                  "symbol, expr, device, constant, kernel, function or plan belongs here");
+            return ent_scan_error(
+                &p->scan, "symbol, expr, device, constant, kernel, function, guard or plan belongs here");
         ENT_TRY(lines[i].parse(p));
     }
     return NULL;
@@ -395,6 +412,7 @@ ent_status ent_program_parse(ent_arena *arena, const char *file, const char *tex
     program->constants = p.constants.items, program->constant_count = p.constants.count;
     program->kernels = p.kernels.items, program->kernel_count = p.kernels.count;
     program->functions = p.functions.items, program->function_count = p.functions.count;
+    program->guards = p.guards.items, program->guard_count = p.guards.count;
     ENT_TRY(ent_program_verify(program, arena));
     *out = program;
     return NULL;

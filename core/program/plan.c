@@ -29,6 +29,8 @@ ent_status ent_program_lifetimes(const ent_program *program, uint32_t function, 
         const ent_program_step *step = &f->steps[s];
         for (uint32_t i = 0; i < step->value_count; i++) touch(items, f, step->values[i], s, touched);
         if (step->kind == ENT_PROGRAM_BRANCH) touch(items, f, step->condition, s, touched);
+        if (step->kind == ENT_PROGRAM_LOOP && step->trips != ENT_PROGRAM_NONE)
+            touch(items, f, step->trips, s, touched);
     }
     /* A result that is not in the caller's storage is copied there after the last step. */
     for (uint32_t i = 0; i < f->output_count && f->step_count; i++)

@@ -14,6 +14,7 @@
  *     outputs %1
  *     frame 0 bytes 128
  *   end
+ *   guard input 1 constant 0
  *   plan "{}"
  */
 #include "core/program/internal.h"
@@ -163,6 +164,12 @@ static void add_step(ent_text *text, const ent_program_step *s) {
     case ENT_PROGRAM_BRANCH:
         ent_text_add(text, " condition %%%u", s->condition);
         break;
+    case ENT_PROGRAM_LOOP:
+        ent_text_add(text, " function %u", s->function[0]);
+        if (s->trips != ENT_PROGRAM_NONE) ent_text_add(text, " trips %%%u", s->trips);
+        if (s->condition != ENT_PROGRAM_NONE) ent_text_add(text, " condition %%%u", s->condition);
+        ent_text_add(text, " states %u", s->split);
+        break;
     default:
         break;
     }
@@ -233,6 +240,9 @@ const char *ent_program_print(const ent_program *program, ent_arena *arena) {
     for (uint32_t i = 0; i < program->kernel_count; i++) add_kernel(&text, &program->kernels[i]);
     for (uint32_t i = 0; i < program->function_count; i++)
         add_function(&text, program, &program->functions[i]);
+    for (uint32_t i = 0; i < program->guard_count; i++)
+        ent_text_add(&text, "guard input %u constant %u\n", program->guards[i].input,
+                     program->guards[i].constant);
     if (program->plan_json_bytes) {
         ent_text_add(&text, "plan ");
         add_string(&text, program->plan_json, program->plan_json_bytes);

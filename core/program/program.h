@@ -66,19 +66,23 @@ typedef enum ent_program_step_kind {
     ENT_PROGRAM_BRANCH =
         4, /* condition: bool scalar value, host-readable; function[0] if true else function[1]; each with its
               own argument list: values[0..split) for then, values[split..) for else */
-    ENT_PROGRAM_LOOP = 5 /* function[0] = body, trip count value and condition value; see loop fields (next
-                            format version) */
+    ENT_PROGRAM_LOOP = 5 /* function[0] = body with values[] = its inputs then outputs: the iteration's number
+                            (i64, written by the host), the condition (bool), `split` states, what the body
+                            captures; then the next condition and the next states, which are copied over the
+                            former after each iteration. Runs while there are trips left and the condition,
+                            where it counts, holds; the states are the result. */
 } ent_program_step_kind;
 
 typedef struct ent_program_step {
     uint32_t kind;
     uint32_t device;    /* queue it runs on */
     uint32_t kernel;    /* DISPATCH */
-    uint32_t condition; /* BRANCH, LOOP: value; NONE */
+    uint32_t condition; /* BRANCH: value; LOOP: values[1], or NONE where it does not count */
+    uint32_t trips;     /* LOOP: value of type i64; NONE: no end */
     uint32_t function[2];
     const uint32_t *values;
     uint32_t value_count;
-    uint32_t split;  /* BRANCH */
+    uint32_t split;  /* BRANCH: arguments of the first; LOOP: states */
     uint32_t region; /* index of the plan region for explain; NONE */
     double predicted_ns;
     const char *name;
@@ -107,6 +111,11 @@ typedef struct ent_program_symbol {
     uint32_t input, axis;          /* main's input whose dim gives the value; NONE if only derived */
 } ent_program_symbol;
 
+/* Main's input must hold exactly the constant's bytes: its value decided something while compiling. */
+typedef struct ent_program_guard {
+    uint32_t input, constant;
+} ent_program_guard;
+
 typedef struct ent_program {
     const char *name;
     const ent_program_symbol *symbols;
@@ -121,6 +130,8 @@ typedef struct ent_program {
     uint32_t kernel_count;
     const ent_program_function *functions; /* 0 is main */
     uint32_t function_count;
+    const ent_program_guard *guards;
+    uint32_t guard_count;
     const char *plan_json; /* for explain; never read by the runtime; "" if absent */
     uint64_t plan_json_bytes;
 } ent_program;

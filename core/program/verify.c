@@ -301,6 +301,47 @@ static ent_status verify_branch(verifier *v, uint32_t index) {
     return verify_arguments(v, index, s->function[1], s->values + s->split, s->value_count - s->split);
 }
 
+/* The host writes the iteration's number and copies next states over states, so both need storage of their
+ * own.
+ */
+static ent_status verify_loop_state(verifier *v, uint32_t index, uint32_t state, uint32_t next) {
+    const ent_program_function *f = v->function;
+    const ent_program_value *a = &f->values[state], *b = &f->values[next];
+    uint32_t kind = storage_kind(f, state);
+    if (kind == ENT_VALUE_INPUT || kind == ENT_VALUE_CONSTANT)
+        return fail(v, "program.step.loop", "step", index, "its states lie in an input or a constant");
+    if (a->dtype != b->dtype || a->device != b->device || !ent_layout_equal(&a->layout, &b->layout) ||
+        ent_program_value_root(f, state) == ent_program_value_root(f, next))
+        return fail(v, "program.step.loop", "step", index,
+                    "a state and the next one differ in dtype, device or layout, or are one value");
+    return NULL;
+}
+
+static ent_status verify_loop(verifier *v, uint32_t index) {
+    const ent_program_step *s = &v->function->steps[index];
+    const ent_program_value *values = v->function->values;
+    ENT_TRY(verify_arguments(v, index, s->function[0], s->values, s->value_count));
+    const ent_program_function *body = &v->program->functions[s->function[0]];
+    if (s->split >= body->input_count || body->input_count - s->split < 2 ||
+        body->output_count != s->split + 1)
+        return fail(v, "program.step.loop", "step", index, "its body does not take and give its states");
+    const ent_program_value *number = &values[s->values[0]], *condition = &values[s->values[1]];
+    uint32_t kind = storage_kind(v->function, s->values[0]);
+    if (number->dtype != ENT_DTYPE_I64 || number->size_bytes != 8 || kind == ENT_VALUE_INPUT ||
+        kind == ENT_VALUE_CONSTANT || condition->dtype != ENT_DTYPE_BOOL || condition->size_bytes != 1)
+        return fail(v, "program.step.loop", "step", index,
+                    "the iteration's number is no i64 of its own, or the condition no bool");
+    if (s->condition != ENT_PROGRAM_NONE && s->condition != s->values[1])
+        return fail(v, "program.step.condition", "step", index, "its condition is not its second argument");
+    if (s->trips != ENT_PROGRAM_NONE &&
+        (s->trips >= v->function->value_count || values[s->trips].dtype != ENT_DTYPE_I64 ||
+         values[s->trips].size_bytes < 8))
+        return fail(v, "program.step.loop", "step", index, "its trip count is no i64");
+    for (uint32_t i = 0; i <= s->split; i++)
+        ENT_TRY(verify_loop_state(v, index, s->values[1 + i], s->values[body->input_count + i]));
+    return NULL;
+}
+
 static ent_status verify_step(verifier *v, uint32_t index) {
     const ent_program_step *s = &v->function->steps[index];
     if (s->device >= v->program->device_count)
@@ -330,7 +371,7 @@ static ent_status verify_step(verifier *v, uint32_t index) {
     case ENT_PROGRAM_BRANCH:
         return verify_branch(v, index);
     case ENT_PROGRAM_LOOP:
-        return fail(v, "program.step.kind", "step", index, "loops are not part of this format version");
+        return verify_loop(v, index);
     default:
         return fail(v, "program.step.kind", "step", index, "unknown kind of step");
     }
@@ -347,6 +388,27 @@ static ent_status verify_function(verifier *v) {
         if (f->values[i].kind == ENT_VALUE_ALIAS) ENT_TRY(verify_alias(v, i));
     ENT_TRY(verify_parameters(v));
     for (uint32_t i = 0; i < f->step_count; i++) ENT_TRY(verify_step(v, i));
+    return NULL;
+}
+
+static ent_status verify_guards(verifier *v) {
+    const ent_program *p = v->program;
+    const ent_program_function *main_function = &p->functions[0];
+    for (uint32_t i = 0; i < p->guard_count; i++) {
+        const ent_program_guard *g = &p->guards[i];
+        if (g->input >= main_function->input_count || g->constant >= p->constant_count)
+            return fail(v, "program.guard.range", "guard", i,
+                        "names an input or a constant that does not exist");
+        const ent_program_value *value = &main_function->values[main_function->inputs[g->input]];
+        const ent_program_constant *c = &p->constants[g->constant];
+        bool same = c->dtype == value->dtype && c->rank == value->rank && value->size_bytes >= 0 &&
+                    ent_layout_equal(&c->layout, &value->layout) &&
+                    (uint64_t)value->size_bytes <= c->size_bytes;
+        for (uint32_t d = 0; same && d < c->rank; d++) same = c->dims[d] == value->dims[d];
+        if (!same)
+            return fail(v, "program.guard.value", "guard", i,
+                        "differs from its input in dtype, shape, layout or size");
+    }
     return NULL;
 }
 
@@ -387,6 +449,7 @@ ent_status ent_program_verify(const ent_program *program, ent_arena *arena) {
     }
     v.function = NULL;
     ENT_TRY(verify_symbols(&v));
+    ENT_TRY(verify_guards(&v));
     uint32_t *depth = ent_arena_array(arena, program->function_count, sizeof *depth);
     if (!depth) return ent_status_out_of_memory();
     for (uint32_t i = 0; i < program->function_count; i++) ENT_TRY(verify_calls(&v, i, 0, depth));

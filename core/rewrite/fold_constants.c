@@ -67,6 +67,7 @@ static void replace_by_constant(ent_rewrite_context *context, uint32_t node, uin
     uint32_t constant = ent_module_add_constant(context->module, n->graph, NULL, tensor->dtype, tensor->rank,
                                                 tensor->dims, tensor->data, tensor->size_bytes, true);
     ent_module_replace_value(context->module, value, constant);
+    if (context->replaced) context->replaced[output] = constant;
     context->changed = true;
 }
 
@@ -158,6 +159,7 @@ static bool fold_shape(ent_rewrite_context *context, uint32_t id) {
         end = end < start ? start : end > rank ? rank : end;
         constant = ent_module_add_i64s(context->module, node->graph, dims + start, (uint32_t)(end - start));
     }
+    if (context->replaced) context->replaced[0] = constant;
     ent_rewrite_forward(context, id, constant);
     return true;
 }
@@ -168,6 +170,9 @@ static bool fold_branch(ent_rewrite_context *context, uint32_t id) {
     if (node->op != ENT_OP_If || !ent_value_scalar(context->module, node->inputs[0], &condition))
         return false;
     const ent_attr *branch = ent_attrs_find(node->attrs, condition != 0 ? "then_branch" : "else_branch");
+    const ent_graph *body = ent_module_graph(context->module, (uint32_t)branch->i);
+    for (uint32_t i = 0; context->replaced && i < node->output_count; i++)
+        context->replaced[i] = body->outputs.items[i];
     ent_module_inline_graph(context->module, id, (uint32_t)branch->i);
     context->changed = true;
     return true;
@@ -176,6 +181,13 @@ static bool fold_branch(ent_rewrite_context *context, uint32_t id) {
 static ent_status visit(ent_rewrite_context *context, uint32_t id) {
     if (fold_shape(context, id) || fold_branch(context, id)) return NULL;
     return fold_node(context, id);
+}
+
+ent_status ent_rewrite_fold_node(ent_rewrite_context *context, uint32_t node, uint32_t *out_replaced) {
+    context->replaced = out_replaced;
+    ent_status status = visit(context, node);
+    context->replaced = NULL;
+    return status;
 }
 
 ent_status ent_rewrite_fold_constants(ent_rewrite_context *context) {

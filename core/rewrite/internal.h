@@ -11,6 +11,8 @@ typedef struct ent_rewrite_context {
     ent_arena *scratch;
     bool changed;
     uint64_t *grown_bytes; /* by all folds of this run */
+    uint32_t
+        *replaced; /* by output of the node that is being folded: the value that took its place; or NULL */
 } ent_rewrite_context;
 
 typedef ent_status (*ent_rewrite_pass_function)(ent_rewrite_context *context);
@@ -21,6 +23,10 @@ ent_status ent_rewrite_each_node(ent_rewrite_context *context,
 
 /* The passes, one file each. */
 ent_status ent_rewrite_fold_constants(ent_rewrite_context *context);
+ent_status ent_rewrite_unroll(ent_rewrite_context *context);
+/* Folds one node if it can be; out_replaced[i], unless left alone, is the value that took output i's place.
+ */
+ent_status ent_rewrite_fold_node(ent_rewrite_context *context, uint32_t node, uint32_t *out_replaced);
 ent_status ent_rewrite_simplify(ent_rewrite_context *context);
 ent_status ent_rewrite_remove_dead(ent_rewrite_context *context);
 ent_status ent_rewrite_share_equal(ent_rewrite_context *context);

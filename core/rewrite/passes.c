@@ -12,6 +12,7 @@ typedef struct pass {
 
 static const pass passes[] = {
     {"fold-constants", ent_rewrite_fold_constants}, /* constants, known shapes, known branches */
+    {"unroll", ent_rewrite_unroll},                 /* Loop and Scan with few, known iterations */
     {"simplify",
      ent_rewrite_simplify}, /* nodes that change nothing; one-input forms of many-input operators */
     {"remove-dead", ent_rewrite_remove_dead},
@@ -35,7 +36,7 @@ const char *const *ent_rewrite_pass_names(void) {
 static ent_status run_pass(ent_module *module, const pass *p, const ent_rewrite_options *options,
                            ent_arena *scratch, uint64_t *grown_bytes, bool *changed) {
     ent_arena_mark mark = ent_arena_save(scratch);
-    ent_rewrite_context context = {module, options, scratch, false, grown_bytes};
+    ent_rewrite_context context = {module, options, scratch, false, grown_bytes, NULL};
     ent_status status = p->run(&context);
     if (!status && context.changed) {
         status = ent_module_verify(module, scratch);

@@ -162,6 +162,18 @@ int entente_output(const entente_bundle *bundle, size_t index, entente_port *out
     return ENTENTE_OK;
 }
 
+int entente_input_value(const entente_bundle *bundle, size_t index, entente_tensor *out) {
+    const ent_program *p = bundle->file.program;
+    for (uint32_t i = 0; i < p->guard_count; i++) {
+        if (p->guards[i].input != index) continue;
+        const ent_program_constant *c = &p->constants[p->guards[i].constant];
+        *out = (entente_tensor){(void *)(uintptr_t)c->data, c->size_bytes, c->dtype, c->rank, {0}};
+        for (uint32_t d = 0; d < c->rank; d++) out->dims[d] = c->dims[d];
+        return 1;
+    }
+    return 0;
+}
+
 /* ---- running ---- */
 
 int ent_runtime_api_check_counts(const entente_bundle *bundle, size_t input_count, size_t output_count,

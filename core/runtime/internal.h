@@ -40,16 +40,29 @@ typedef struct runtime_port {
     uint64_t owned_bytes;
 } runtime_port;
 
-typedef enum action_kind { ACTION_SUBMIT, ACTION_COPY, ACTION_WAIT, ACTION_BRANCH, ACTION_JUMP } action_kind;
+typedef enum action_kind {
+    ACTION_SUBMIT,
+    ACTION_COPY,
+    ACTION_WAIT,
+    ACTION_BRANCH,
+    ACTION_JUMP,
+    ACTION_LOOP,   /* starts counting */
+    ACTION_ITERATE /* goes on, or leaves */
+} action_kind;
 
 typedef struct action {
     uint32_t kind;
     uint32_t device;       /* SUBMIT, WAIT: queue; COPY: source; BRANCH: holds the condition */
     uint32_t other_device; /* COPY: destination */
-    uint32_t first, count; /* SUBMIT: steps; COPY, BRANCH: first binding */
-    uint32_t target;       /* BRANCH: where the else side starts; JUMP: where to go */
-    uint32_t record;       /* COPY */
+    uint32_t first, count; /* SUBMIT: steps; COPY, BRANCH: first binding; LOOP: trip count, if any; ITERATE:
+                              the number's binding, then the condition's, if it counts */
+    uint32_t target; /* BRANCH: where the else side starts; JUMP: where to go; ITERATE: behind the loop */
+    uint32_t record; /* COPY; LOOP, ITERATE: counter */
 } action;
+
+typedef struct loop_counter {
+    int64_t at, end;
+} loop_counter;
 
 typedef struct record {
     uint32_t function, step;
@@ -79,6 +92,8 @@ typedef struct runtime_plan {
     bool profiled;        /* steps point to them */
     final_copy *finals;
     uint32_t final_count;
+    loop_counter *counters;
+    uint32_t counter_count;
     uint32_t *patch_first; /* by slot, slot_count + 1 entries, into patches */
     uint32_t *patches;     /* bindings */
     ent_buffer **bound;    /* by slot: what the bindings hold */
@@ -122,6 +137,8 @@ ent_status ent_runtime_constant(ent_runtime *rt, uint32_t device, uint32_t const
 
 /* shapes.c: checks dtypes, ranks and dims, finds the plan of these shapes or prepares it. */
 ent_status ent_runtime_choose_plan(ent_runtime *rt, const ent_tensor *inputs, runtime_plan **out);
+/* guards.c: every bound input holds the value it was bound to. */
+ent_status ent_runtime_check_guards(ent_runtime *rt, const ent_tensor *inputs);
 ent_status ent_runtime_prepare_static(ent_runtime *rt);
 void ent_runtime_plan_destroy(runtime_plan *plan);
 

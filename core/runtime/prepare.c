@@ -315,6 +315,46 @@ static ent_status expand_branch(builder *b, const frame *f, uint32_t index) {
     return NULL;
 }
 
+/* The body once, between a test and a jump back to it. */
+static ent_status expand_loop(builder *b, const frame *f, uint32_t index) {
+    const ent_program_step *step = &b->rt->program->functions[f->function].steps[index];
+    uint32_t inputs = b->rt->program->functions[step->function[0]].input_count, test;
+    storage number, condition, trips;
+    ENT_TRY(use(b, f, step->values[0], &number));
+    ENT_TRY(use(b, f, step->values[1], &condition));
+    flush_all(b);
+    action begin = {
+        .kind = ACTION_LOOP, .device = f->values[step->values[0]].device, .record = b->plan->counter_count++};
+    if (step->trips != ENT_PROGRAM_NONE) {
+        ENT_TRY(use(b, f, step->trips, &trips));
+        begin.device = f->values[step->trips].device;
+        begin.first = bind_storage(b, &trips);
+        begin.count = 1;
+    }
+    ent_array_push(b->plan->arena, &b->actions, begin);
+    action iterate = {.kind = ACTION_ITERATE,
+                      .device = f->values[step->values[0]].device,
+                      .first = bind_storage(b, &number),
+                      .count = step->condition != ENT_PROGRAM_NONE ? 2 : 1,
+                      .record = begin.record};
+    bind_storage(b, &condition);
+    test = b->actions.count;
+    ent_array_push(b->plan->arena, &b->actions, iterate);
+    ENT_TRY(expand_call(b, f, step->function[0], step->values, step->value_count));
+    for (uint32_t i = 0; i <= step->split; i++) {
+        storage from, to;
+        ENT_TRY(use(b, f, step->values[inputs + i], &from));
+        ENT_TRY(use(b, f, step->values[1 + i], &to));
+        ENT_TRY(emit_copy(b, f->values[step->values[inputs + i]].device, &from,
+                          f->values[step->values[1 + i]].device, &to, ENT_PROGRAM_NONE));
+    }
+    flush_all(b);
+    action back = {.kind = ACTION_JUMP, .target = test};
+    ent_array_push(b->plan->arena, &b->actions, back);
+    b->actions.items[test].target = b->actions.count;
+    return NULL;
+}
+
 static ent_status expand_steps(builder *b, const frame *f) {
     const ent_program_function *function = &b->rt->program->functions[f->function];
     for (uint32_t i = 0; i < function->step_count; i++) {
@@ -332,9 +372,11 @@ static ent_status expand_steps(builder *b, const frame *f) {
         case ENT_PROGRAM_BRANCH:
             ENT_TRY(expand_branch(b, f, i));
             break;
-        default:
-            return ent_status_make(b->rt->errors, ENT_ERROR_UNSUPPORTED, "runtime.loop", b->rt->program->name,
-                                   "loops do not run in this version");
+        case ENT_PROGRAM_LOOP:
+            ENT_TRY(expand_loop(b, f, i));
+            break;
+        default: /* verified */
+            break;
         }
     }
     return NULL;
@@ -471,6 +513,8 @@ static ent_status finish(builder *b) {
     plan->actions = b->actions.items, plan->action_count = b->actions.count;
     plan->records = b->records.items, plan->record_count = b->records.count;
     plan->finals = b->finals.items, plan->final_count = b->finals.count;
+    plan->counters = ent_arena_array(plan->arena, (size_t)plan->counter_count + 1, sizeof *plan->counters);
+    if (!plan->counters) return ent_status_out_of_memory();
     return list_patches(b);
 }
 

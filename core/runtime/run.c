@@ -80,6 +80,28 @@ static ent_status read_condition(ent_runtime *rt, const runtime_plan *plan, cons
     return NULL;
 }
 
+static ent_status begin_loop(ent_runtime *rt, const runtime_plan *plan, const action *a) {
+    loop_counter *counter = &plan->counters[a->record];
+    *counter = (loop_counter){0, INT64_MAX};
+    if (a->count == 0) return NULL;
+    ENT_TRY(wait_for(rt, a->device));
+    return ent_runtime_read(rt, a->device, &plan->bindings[a->first], &counter->end, sizeof counter->end);
+}
+
+static ent_status iterate(ent_runtime *rt, const runtime_plan *plan, const action *a, bool *out) {
+    loop_counter *counter = &plan->counters[a->record];
+    uint8_t condition = 1;
+    ENT_TRY(wait_for(rt, a->device));
+    if (a->count > 1)
+        ENT_TRY(ent_runtime_read(rt, a->device, &plan->bindings[a->first + 1], &condition, 1));
+    else if (counter->at == 0)
+        ENT_TRY(ent_runtime_write(rt, a->device, &plan->bindings[a->first + 1], &condition, 1));
+    *out = condition != 0 && counter->at < counter->end;
+    if (!*out) return NULL;
+    int64_t number = counter->at++;
+    return ent_runtime_write(rt, a->device, &plan->bindings[a->first], &number, sizeof number);
+}
+
 static ent_status walk(ent_runtime *rt, runtime_plan *plan) {
     for (uint32_t i = 0; i < plan->action_count;) {
         const action *a = &plan->actions[i++];
@@ -101,6 +123,13 @@ static ent_status walk(ent_runtime *rt, runtime_plan *plan) {
             ENT_TRY(read_condition(rt, plan, a, &taken));
             if (!taken) i = a->target;
             break;
+        case ACTION_LOOP:
+            ENT_TRY(begin_loop(rt, plan, a));
+            break;
+        case ACTION_ITERATE:
+            ENT_TRY(iterate(rt, plan, a, &taken));
+            if (!taken) i = a->target;
+            break;
         }
     }
     for (uint32_t d = 0; d < rt->program->device_count; d++) ENT_TRY(wait_for(rt, d));
@@ -120,6 +149,7 @@ static ent_status run(ent_runtime *rt, const ent_tensor *inputs, ent_tensor *out
     runtime_plan *plan = NULL;
     ENT_TRY(ent_runtime_choose_plan(rt, inputs, &plan));
     ENT_TRY(ent_runtime_bind(rt, plan, inputs, outputs));
+    ENT_TRY(ent_runtime_check_guards(rt, inputs));
     if (plan->profiled != rt->profiling) {
         attach_timestamps(rt, plan);
         plan->profiled = rt->profiling;

@@ -31,6 +31,11 @@ typedef struct entente_named_text {
     const char *name, *value; /* --const INPUT=VALUE */
 } entente_named_text;
 
+typedef struct entente_named_tensor {
+    const char *input; /* model input, or "#0": the first */
+    const entente_tensor *tensor;
+} entente_named_tensor;
+
 typedef struct entente_compile_request {
     uint32_t size; /* sizeof(entente_compile_request) */
     const char *model_path;
@@ -62,6 +67,10 @@ typedef struct entente_compile_request {
     uint64_t max_tensor_bytes; /* of one weight or one value in between; 16 GiB */
     uint64_t max_memory_bytes; /* that compiling takes, mapped files aside; 16 GiB */
     uint64_t max_seconds;      /* 600 */
+    /* What the model will be run with, as far as known: an input whose value decides a shape (reduction axes,
+     * a target shape) is bound to its sample, and the bundle refuses other values of it. */
+    const entente_named_tensor *samples;
+    size_t sample_count;
 } entente_compile_request;
 
 typedef struct entente_compile_result {

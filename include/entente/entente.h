@@ -154,6 +154,10 @@ ENTENTE_API size_t entente_output_count(const entente_bundle *bundle);
 ENTENTE_API int entente_input(const entente_bundle *bundle, size_t index, entente_port *out);
 ENTENTE_API int entente_output(const entente_bundle *bundle, size_t index, entente_port *out);
 
+/* 1 when the bundle runs with one value of this input only, because it decided a shape or was given with
+ * --const; *out is then that value, owned by the bundle. Else 0. */
+ENTENTE_API int entente_input_value(const entente_bundle *bundle, size_t index, entente_tensor *out);
+
 /* Runs and waits. Counts must be those of the bundle, in its order.
  * Inputs: all fields set; borrowed for the call. Memory that starts at a multiple of 64 is used without a
  * copy. Outputs: data NULL: the library provides memory (a multiple of 64), valid until the next run or

@@ -244,9 +244,11 @@ START_TEST(refusals_say_what_is_wrong) {
     size_t size;
     uint8_t *data = good_bundle(&size);
     ent_error_code code;
-    data[8] = 2; /* a newer format */
-    write_file(data, size);
-    ck_assert_str_eq(try_open(&code), "bundle.version");
+    for (uint8_t other = 1; other <= 3; other += 2) { /* an older format, a newer one */
+        data[8] = other;
+        write_file(data, size);
+        ck_assert_str_eq(try_open(&code), "bundle.version");
+    }
     write_file((const uint8_t *)"hello, world, this is text", 20);
     ck_assert_str_eq(try_open(&code), "bundle.magic");
     ck_assert(!ent_bundle_is(path));

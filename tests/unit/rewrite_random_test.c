@@ -274,9 +274,9 @@ typedef struct wanted_pass {
     uint32_t usual, strict;
 } wanted_pass;
 static const wanted_pass wanted_passes[] = {
-    {"fold-constants", 200, 200}, {"simplify", 900, 900},       {"remove-dead", 500, 500},
-    {"share-equal", 250, 250},    {"merge-reshapes", 300, 300}, {"move-transposes", 450, 450},
-    {"recompose", 400, 100},      {"fold-scales", 400, 0},
+    {"fold-constants", 200, 200},  {"unroll", 0, 0},          {"simplify", 900, 900},
+    {"remove-dead", 500, 500},     {"share-equal", 250, 250}, {"merge-reshapes", 300, 300},
+    {"move-transposes", 450, 450}, {"recompose", 400, 100},   {"fold-scales", 400, 0},
 };
 
 typedef struct wanted_operator {

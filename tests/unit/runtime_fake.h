@@ -1,11 +1,11 @@
 /* A plugin of the tests' own, linked into them: devices on host memory whose kernels interpret a line of
  * text.
  *
- * Blobs: "add" a b -> c; "scale K" a -> b; "greater K" a -> bool; "fill" -> a, all elements the first symbol;
- * "nop"; "fail" fails when it runs; "isa X" is refused by the blob check, "refused" by kernel_load. Elements
- * are f32. Variants: "" runs inside submit and lets everybody at its memory; "far" has memory that only read
- * and write reach and imports nothing; "lazy" runs when somebody waits for the fence. Parameter "threads" is
- * known to "" only. */
+ * Blobs: "add" a b -> c; "scale K" a -> b; "greater K" and "below K" a -> bool; "fill" -> a, all elements the
+ * first symbol; "nop"; "fail" fails when it runs; "isa X" is refused by the blob check, "refused" by
+ * kernel_load. Elements are f32. Variants: "" runs inside submit and lets everybody at its memory; "far" has
+ * memory that only read and write reach and imports nothing; "lazy" runs when somebody waits for the fence.
+ * Parameter "threads" is known to "" only. */
 #ifndef RUNTIME_FAKE_H
 #define RUNTIME_FAKE_H
 
@@ -227,6 +227,8 @@ static ent_code fake_dispatch(const ent_step *s) {
             ((float *)fake_at(&b[1]))[i] = ((float *)fake_at(&b[0]))[i] * (float)atof(text + 6);
     if (!strncmp(text, "greater ", 8))
         *(uint8_t *)fake_at(&b[1]) = ((float *)fake_at(&b[0]))[0] > (float)atof(text + 8);
+    if (!strncmp(text, "below ", 6))
+        *(uint8_t *)fake_at(&b[1]) = ((float *)fake_at(&b[0]))[0] < (float)atof(text + 6);
     if (!strcmp(text, "fill"))
         for (uint64_t i = 0; i < b[0].size_bytes / 4; i++)
             ((float *)fake_at(&b[0]))[i] = (float)s->symbols[0];
