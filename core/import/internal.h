@@ -7,7 +7,8 @@
 #include <onnx/onnx.pb-c.h>
 
 #define ENT_IMPORT_MAX_ATTRS 32
-#define ENT_IMPORT_MIN_OPSET 7
+#define ENT_IMPORT_MIN_OPSET 1
+#define ENT_IMPORT_FULL_OPSET 7 /* below: only operators that did not change until then */
 #define ENT_IMPORT_MAX_OPSET 27
 #define ENT_IMPORT_MIN_IR 3
 #define ENT_IMPORT_MAX_IR 13

@@ -2,6 +2,7 @@
  */
 #include "core/import/internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool ent_import_is_onnx_domain(const char *domain) {
@@ -95,6 +96,29 @@ static const replaced_op *find_replaced(const char *op_type) {
     return NULL;
 }
 
+static int64_t newest_version(const char *versions, int64_t opset) {
+    int64_t newest = 0;
+    for (const char *at = versions; *at; at += strcspn(at, ","), at += *at == ',') {
+        int64_t version = strtoll(at, NULL, 10);
+        if (version <= opset && version > newest) newest = version;
+    }
+    return newest;
+}
+
+/* What was defined before opset 7 and is still the same then is read as of opset 7; the rest is refused. */
+static ent_status lift_old_opset(ent_import_draft *draft, const char *op_type) {
+    if (draft->opset >= ENT_IMPORT_FULL_OPSET) return NULL;
+    const char *versions = draft->op == ENT_OP_NONE ? "" : ent_op_info_get(draft->op)->versions;
+    int64_t then = newest_version(versions, draft->opset);
+    if (then == 0 || then != newest_version(versions, ENT_IMPORT_FULL_OPSET))
+        return ent_status_make(
+            draft->importer->arena, ENT_ERROR_UNSUPPORTED, "opset.version", draft->place,
+            "'%s' of opset %lld means something else than from opset %d on; convert the model", op_type,
+            (long long)draft->opset, ENT_IMPORT_FULL_OPSET);
+    draft->opset = ENT_IMPORT_FULL_OPSET;
+    return NULL;
+}
+
 static ent_status find_form(ent_import_draft *draft, ent_import_form *out) {
     const Onnx__NodeProto *proto = draft->proto;
     ent_arena *arena = draft->importer->arena;
@@ -109,6 +133,7 @@ static ent_status find_form(ent_import_draft *draft, ent_import_form *out) {
         return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.unknown", draft->place,
                                "operator '%s' of ai.onnx (opset %lld) is not supported", op_type,
                                (long long)draft->opset);
+    ENT_TRY(lift_old_opset(draft, op_type));
     if (replaced && draft->opset >= replaced->removed)
         return ent_status_make(arena, ENT_ERROR_MODEL, "operator.version", draft->place,
                                "%s was removed in opset %lld, but the model imports opset %lld", op_type,
