@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define BLOCK_BYTES 16384
+#define BLOCK_BYTES 4096
 /* Coordinates stay far from overflow: hostile coefficients are refused, so that the inner code need not look.
  */
 #define COORDINATE_LIMIT 1e15
