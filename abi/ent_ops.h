@@ -43,6 +43,18 @@ static inline const ent_op_info *ent_op_info_get(uint32_t op) {
     return op > 0 && op < ENT_OP_COUNT ? &table[op] : NULL;
 }
 
+/* The operator of a name, whatever its domain: names are unique in the table. ENT_OP_NONE if there is none.
+ */
+static inline uint32_t ent_op_find(const char *name) {
+    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
+        const char *a = ent_op_info_get(op)->name, *b = name;
+        if (!a) continue; /* the ids have gaps */
+        while (*a && *a == *b) a++, b++;
+        if (*a == *b) return op;
+    }
+    return ENT_OP_NONE;
+}
+
 typedef enum ent_attr_type {
     ENT_ATTR_NONE = 0,
     ENT_ATTR_INT = 1,

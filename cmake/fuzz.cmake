@@ -1,7 +1,8 @@
 # Every tests/fuzz/target_NAME.c: the test fuzz/NAME replays its corpus and its crashes; with ENTENTE_FUZZ (clang) the
 # program fuzz_NAME is libFuzzer over it. What targets share is the rest of the folder.
 file(GLOB fuzz_targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/target_*.c)
-add_library(ent_fuzz_support STATIC ${PROJECT_SOURCE_DIR}/tests/fuzz/support.c ${PROJECT_SOURCE_DIR}/tests/fuzz/mutate_wire.c)
+add_library(ent_fuzz_support STATIC ${PROJECT_SOURCE_DIR}/tests/fuzz/support.c ${PROJECT_SOURCE_DIR}/tests/fuzz/compile.c
+            ${PROJECT_SOURCE_DIR}/tests/fuzz/mutate_wire.c)
 target_link_libraries(ent_fuzz_support PUBLIC ent_core_all)
 target_compile_definitions(ent_fuzz_support PUBLIC FUZZ_PLUGIN_PATH="${ENT_PLUGIN_OUTPUT_DIRECTORY}")
 set(fuzz_bundle_sources ${PROJECT_SOURCE_DIR}/plugins/reference/reference.c) # the device that bundles are loaded on

@@ -3,20 +3,12 @@
 
 #include <string.h>
 
-static uint32_t find_op(const char *name) {
-    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
-        const ent_op_info *info = ent_op_info_get(op);
-        if (info->name && strcmp(info->name, name) == 0) return op;
-    }
-    return ENT_OP_NONE;
-}
-
 static const uint32_t *read_ops(ent_reader *reader, const char *field, uint32_t *out_count) {
     uint32_t count = 0;
     const char *const *names = ent_reader_texts(reader, field, &count);
     uint32_t *ops = ent_arena_alloc(reader->arena, (count + 1) * sizeof *ops);
     for (uint32_t i = 0; i < count; i++) {
-        ops[i] = find_op(names[i]);
+        ops[i] = ent_op_find(names[i]);
         if (ops[i] == ENT_OP_NONE)
             ent_reader_fail(reader, field, "capability.op", "'%s' is no operator of abi/ent_ops.def",
                             names[i]);

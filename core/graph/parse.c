@@ -55,18 +55,10 @@ static ent_status parse_constant(ent_parser *parser, uint32_t value) {
     return NULL;
 }
 
-static uint32_t find_op(const char *name) {
-    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
-        const ent_op_info *info = ent_op_info_get(op);
-        if (info->name && strcmp(info->name, name) == 0) return op;
-    }
-    return ENT_OP_NONE;
-}
-
 static ent_status parse_op(ent_parser *parser, uint32_t *out) {
     const char *word = ent_scan_word(&parser->scan);
     if (!word) return ent_scan_error(&parser->scan, "expected an operator");
-    *out = find_op(word);
+    *out = ent_op_find(word);
     return *out == ENT_OP_NONE ? ent_scan_error(&parser->scan, "there is no operator '%s'", word) : NULL;
 }
 

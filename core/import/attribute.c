@@ -60,13 +60,10 @@ bool ent_import_form_find(const char *op_type, int64_t opset, ent_import_form *o
         found = true;
     }
     if (has_form) return found;
-    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
-        const ent_op_info *info = ent_op_info_get(op);
-        if (!info->name || strcmp(info->name, op_type) != 0) continue;
-        ent_import_form_of(op, out);
-        return out->since <= opset;
-    }
-    return false;
+    uint32_t op = ent_op_find(op_type);
+    if (op == ENT_OP_NONE) return false;
+    ent_import_form_of(op, out);
+    return out->since <= opset;
 }
 
 /* A list of strings becomes one string, joined by ','. */

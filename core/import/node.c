@@ -41,11 +41,10 @@ static const struct {
 
 /* domain "": ai.onnx */
 static uint32_t find_op(const char *domain, const char *op_type) {
-    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
-        const ent_op_info *info = ent_op_info_get(op);
+    uint32_t op = ent_op_find(op_type);
+    if (op != ENT_OP_NONE) {
         size_t size;
-        if (!info->name || strcmp(info->name, op_type) != 0) continue;
-        const char *own = ent_import_op_domain(info, &size);
+        const char *own = ent_import_op_domain(ent_op_info_get(op), &size);
         if (strlen(domain) == size && memcmp(domain, own, size) == 0) return op;
     }
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)

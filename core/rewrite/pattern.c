@@ -41,14 +41,6 @@ static const char *read_word(ent_arena *arena, const char **at) {
     return word;
 }
 
-static uint32_t find_operator(const char *name) {
-    for (uint32_t op = 1; op < ENT_OP_COUNT; op++) {
-        const ent_op_info *info = ent_op_info_get(op);
-        if (info->name && strcmp(info->name, name) == 0) return op; /* the ids have gaps */
-    }
-    return ENT_OP_NONE;
-}
-
 static ent_pattern *read_operand(ent_arena *arena, const char **at);
 
 static ent_pattern *read_pattern(ent_arena *arena, const char **at) {
@@ -66,7 +58,7 @@ static ent_pattern *read_pattern(ent_arena *arena, const char **at) {
         break;
     default:
         p->kind = PATTERN_NODE;
-        p->op = find_operator(read_word(arena, at));
+        p->op = ent_op_find(read_word(arena, at));
         assert(p->op != ENT_OP_NONE);
     }
     if (p->kind != PATTERN_NODE) ++*at;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ARENA_FLOATS = 24 << 20 >> 2, ROUNDS = 8, SAMPLE_NS = 1500000 };
 
@@ -16,8 +15,6 @@ typedef struct bench {
     int64_t n;
 } bench;
 
-typedef void (*bench_fn)(bench *b);
-
 /* CLOCK_THREAD_CPUTIME_ID leaves out the time that other programs took from this core. */
 static int64_t now_ns(clockid_t clock) {
     struct timespec t;
@@ -25,65 +22,72 @@ static int64_t now_ns(clockid_t clock) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static double time_calls(bench *b, bench_fn run, int64_t calls, clockid_t clock) {
+static double time_calls(void (*run)(void *context), void *context, int64_t calls, clockid_t clock) {
     int64_t start = now_ns(clock);
-    for (int64_t i = 0; i < calls; i++) run(b);
+    for (int64_t i = 0; i < calls; i++) run(context);
     return (double)(now_ns(clock) - start);
 }
 
-/* The least time of one call: other work on the machine only ever adds time. The clock of a thread's time is
- * a system call, so it is read once for many calls. */
-static double least_ns_by(bench *b, bench_fn run, clockid_t clock) {
+double ent_cpu_least_ns(void (*run)(void *context), void *context, clockid_t clock, double sample_ns) {
     double least = 1e30;
     int64_t calls = 1;
-    run(b);
-    while (calls < 1 << 20 && time_calls(b, run, calls, clock) < SAMPLE_NS / 4) calls *= 2;
+    run(context);
+    while (calls < 1 << 20 && time_calls(run, context, calls, clock) < sample_ns / 4) calls *= 2;
     for (int round = 0; round < ROUNDS; round++) {
-        double each = time_calls(b, run, calls, clock) / (double)calls;
+        double each = time_calls(run, context, calls, clock) / (double)calls;
         if (each < least) least = each;
     }
     return least;
 }
 
-static double least_ns(bench *b, bench_fn run) {
-    return least_ns_by(b, run, CLOCK_THREAD_CPUTIME_ID);
+static double least_ns(bench *b, void (*run)(void *context)) {
+    return ent_cpu_least_ns(run, b, CLOCK_THREAD_CPUTIME_ID, SAMPLE_NS);
 }
 
-static void run_fma(bench *b) {
+static void run_fma(void *context) {
+    bench *b = context;
     b->kernels->fma_work(20000);
 }
 
-static void run_read(bench *b) {
+static void run_read(void *context) {
+    bench *b = context;
     volatile float sink = b->kernels->read_work(b->memory, b->n);
     (void)sink;
 }
 
-static void run_add(bench *b) {
+static void run_add(void *context) {
+    bench *b = context;
     b->kernels->binary[ENT_CPU_ADD][ENT_CPU_F32](b->memory, 1, b->memory + 2048, 1, b->memory + 4096, 2048);
 }
 
-static void run_divide(bench *b) {
+static void run_divide(void *context) {
+    bench *b = context;
     b->kernels->binary[ENT_CPU_DIV][ENT_CPU_F32](b->memory, 1, b->memory + 2048, 1, b->memory + 4096, 2048);
 }
 
-static void run_tanh(bench *b) {
+static void run_tanh(void *context) {
+    bench *b = context;
     b->kernels->unary[ENT_CPU_TANH](b->memory, b->memory + 2048, 2048, 0, 0);
 }
 
-static void run_sum(bench *b) {
+static void run_sum(void *context) {
+    bench *b = context;
     volatile float sink = b->kernels->reduce[ENT_CPU_REDUCE_SUM](b->memory, 2048);
     (void)sink;
 }
 
-static void run_softmax(bench *b) {
+static void run_softmax(void *context) {
+    bench *b = context;
     b->kernels->softmax_row(b->memory, b->memory + 2048, 256, 1.0f);
 }
 
-static void run_copy(bench *b) {
+static void run_copy(void *context) {
+    bench *b = context;
     b->kernels->copy_rows(b->memory, 1024, b->memory + 65536, 2048, 64, 1024);
 }
 
-static void run_gemm(bench *b) {
+static void run_gemm(void *context) {
+    bench *b = context;
     float *a = b->memory, *packed = a + 64 * 256, *c = packed + 64 * 256;
     ent_cpu_gemm g = {.m = 64,
                       .n = 64,
@@ -97,7 +101,8 @@ static void run_gemm(bench *b) {
     b->kernels->gemm(&g);
 }
 
-static void run_depthwise(bench *b) {
+static void run_depthwise(void *context) {
+    bench *b = context;
     const float *in[9], *weights[9];
     for (int i = 0; i < 9; i++) {
         in[i] = b->memory + (i / 3 * 32 + i % 3) * 64;
@@ -128,7 +133,8 @@ static void wait_a_while(void *context, int64_t begin, int64_t end, int thread) 
 
 /* A task for each thread, long enough that every thread gets one: empty tasks would all be done by the
  * caller. */
-static void run_region(bench *b) {
+static void run_region(void *context) {
+    bench *b = context;
     ent_cpu_pool_run(b->pool, ent_cpu_pool_threads(b->pool), wait_a_while, NULL);
 }
 
@@ -137,7 +143,7 @@ static void run_region(bench *b) {
 static double fork_join_ns(bench *b) {
     double least = 1e30;
     for (int attempt = 0; attempt < 10; attempt++) {
-        double each = least_ns_by(b, run_region, CLOCK_MONOTONIC) - TASK_NS;
+        double each = ent_cpu_least_ns(run_region, b, CLOCK_MONOTONIC, SAMPLE_NS) - TASK_NS;
         if (each < least) least = each;
         if (least < TASK_NS / 2) break;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);

@@ -3,6 +3,7 @@
 #define ENT_CPU_PROBE_H
 
 #include <stdint.h>
+#include <time.h>
 
 #include "abi/ent_plugin.h"
 #include "kernels/kernels.h"
@@ -39,6 +40,11 @@ typedef struct ent_cpu_probe {
 /* Fills *out_probe. `pool` is used for fork_join_ns and may be NULL (then 0). False when out of memory. The
  * caller caches the result; it depends on the processor, the ISA level and the thread count. */
 bool ent_cpu_probe_run(const ent_cpu_kernels *kernels, ent_cpu_pool *pool, ent_cpu_probe *out_probe);
+
+/* The least time of one call in ns by the clock, over some rounds that together take about 2 * sample_ns:
+ * other work on the machine only ever adds time. The clock of a thread's time is a system call, so it is read
+ * once for many calls. */
+double ent_cpu_least_ns(void (*run)(void *context), void *context, clockid_t clock, double sample_ns);
 
 /* The executor's own costs, after ent_cpu_probe_run. False when out of memory. */
 bool ent_cpu_probe_steps(const ent_host *host, const ent_cpu_kernels *kernels, ent_cpu_probe *probe);

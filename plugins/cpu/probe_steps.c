@@ -6,11 +6,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "abi/ent_tile_codec.h"
 
-enum { ROUNDS = 8, SAMPLE_NS = 400000, MANY = 512, WIDTH = 16, SIDE = 64, PICKS = 1024, TABLE = 4096 };
+enum { SAMPLE_NS = 400000, MANY = 512, WIDTH = 16, SIDE = 64, PICKS = 1024, TABLE = 4096 };
 enum { GEMM_M = 768, GEMM_TILE = 48, GEMM_N = 64, GEMM_K = 256, MAX_BUFFERS = 3 };
 
 typedef struct sample {
@@ -144,39 +143,31 @@ static void *grow(void *context, void *old, size_t bytes) {
     return realloc(old, bytes);
 }
 
-static double time_runs(const exec_plan *plan, char *scratch, void *const *buffers, int64_t runs) {
-    struct timespec from, to;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-    for (int64_t i = 0; i < runs; i++) exec_plan_run(plan, NULL, scratch, buffers);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-    return (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
-}
+typedef struct timed {
+    const exec_plan *plan;
+    char *scratch;
+    void *buffers[MAX_BUFFERS];
+} timed;
 
-/* The least of several, as other work only adds time. */
-static double least_ns(const exec_plan *plan, char *scratch, void *const *buffers) {
-    double least = 1e30;
-    int64_t runs = 1;
-    while (runs < 1 << 16 && time_runs(plan, scratch, buffers, runs) < SAMPLE_NS / 4) runs *= 2;
-    for (int round = 0; round < ROUNDS; round++) {
-        double each = time_runs(plan, scratch, buffers, runs) / (double)runs;
-        if (each < least) least = each;
-    }
-    return least;
+static void run_plan(void *context) {
+    const timed *t = context;
+    exec_plan_run(t->plan, NULL, t->scratch, t->buffers);
 }
 
 /* ns of one run on one thread; 0 when memory is short. */
-static double measure(const ent_host *host, const ent_cpu_kernels *kernels, sample *s, float *memory) {
+static double measure(const ent_host *host, const ent_cpu_kernels *kernels, const sample *s, float *memory) {
     ent_message_writer writer = {.grow = grow};
     exec_plan *plan = NULL;
+    timed t = {0};
     double ns = 0;
-    void *buffers[MAX_BUFFERS];
-    for (uint32_t b = 0; b < s->program.buffer_count; b++) buffers[b] = memory + b * (size_t)GEMM_M * GEMM_K;
-    s->program.grid_count = 1;
+    for (uint32_t b = 0; b < s->program.buffer_count; b++)
+        t.buffers[b] = memory + b * (size_t)GEMM_M * GEMM_K;
     if (ent_tile_program_encode(&s->program, &writer) == ENT_OK &&
         exec_plan_create(host, kernels, writer.data, writer.size, NULL, 0, &plan) == ENT_OK) {
-        char *scratch = aligned_alloc(64, (plan->scratch_bytes + 127) / 64 * 64);
-        if (scratch) ns = least_ns(plan, scratch, buffers);
-        free(scratch);
+        t.plan = plan;
+        t.scratch = aligned_alloc(64, (plan->scratch_bytes + 127) / 64 * 64);
+        if (t.scratch) ns = ent_cpu_least_ns(run_plan, &t, CLOCK_THREAD_CPUTIME_ID, SAMPLE_NS);
+        free(t.scratch);
     }
     exec_plan_destroy(plan);
     free(writer.data);

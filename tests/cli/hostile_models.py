@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Models meant to hurt: each is refused or compiled within its limits; peak memory of the process is measured. Then A13 of
-users.md: what a fold would blow up is declined and named. $ENTENTE is the program; last line `N passed, N failed`."""
+"""Models meant to hurt: each is refused or compiled within its limits; peak memory of the process is measured. Then
+what a fold would blow up is declined and named. $ENTENTE is the program; last line `N passed, N failed`."""
 import json
 import os
 import pathlib
@@ -12,19 +12,13 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/import"))
+from commands import check, results  # noqa: E402
 from onnx_bytes import *  # noqa: E402,F403
 
 ENTENTE = os.environ.get("ENTENTE", str(ROOT / "build/bin/entente"))
 MIB = 1 << 20
 LIMIT = 6
 SANITIZED = "sanitize" in ENTENTE  # its shadow memory counts as the process's
-results = []
-
-
-def check(name, condition, detail=""):
-    results.append(bool(condition))
-    if not condition:
-        print(f"FAILED {name}: {detail}")
 
 
 def run(*arguments):

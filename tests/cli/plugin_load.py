@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A14 of users.md: plugins that cannot be loaded are refused in words, the others work, and explain says per node who
+"""Plugins that cannot be loaded are refused in words, the others work, and explain says per node who
 took it, who declined and why. $ENTENTE is the program; last line `N passed, N failed`."""
 import json
 import os
@@ -11,12 +11,12 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/import"))
+from commands import check, results  # noqa: E402
 from onnx_bytes import *  # noqa: E402,F403
 
 ENTENTE = os.environ.get("ENTENTE", str(ROOT / "build/bin/entente"))
 BUILD = pathlib.Path(os.environ.get("ENTENTE_TEST_BINARY_DIR", ROOT / "build"))
 SHIPPED = BUILD / "lib/entente/plugins"
-results = []
 
 # library of tests/plugins: (rule, words of the refusal besides the path)
 LIBRARIES = {
@@ -32,12 +32,6 @@ RELU_ONLY = {
     "links": [{"to": "host", "latency_ns": 10, "gbps": 500}],
     "patterns": [{"name": "relu", "depth": "region", "tier": "native", "nodes": [{"ops": ["Relu"]}],
                   "cost": {"base_ns": 10, "gbps": 5000}}]}
-
-
-def check(name, condition, detail=""):
-    results.append(bool(condition))
-    if not condition:
-        print(f"FAILED {name}: {detail}")
 
 
 def run(folders, *arguments):

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "core/base/base.h"
+#include "include/entente/compiler.h"
 
 #define FUZZ_SECONDS 5
 #define FUZZ_MEMORY_BYTES ((size_t)256 << 20)
@@ -31,6 +32,10 @@ char *fuzz_text(const uint8_t *data, size_t size);
 void fuzz_check(bool condition, const char *what, const char *detail);
 /* Checks that a refusal has a code, a rule, a place and a text. NULL is fine. */
 void fuzz_check_status(ent_status status);
+
+/* compile.c: compiles with the limits of a fuzz run in place of the request's (nodes aside), and checks that
+ * a refusal is one. Returns 0. */
+int fuzz_compile(entente_compile_request *request);
 
 /* mutate_wire.c: changes one field of a protobuf message at a random depth and repairs the lengths around it.
  */
