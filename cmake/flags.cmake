@@ -17,6 +17,8 @@ if(ENTENTE_WERROR)
 endif()
 if(ENTENTE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
+  # libFuzzer reads the coverage counters of every module it has seen, of one that was closed too.
+  string(APPEND CMAKE_MODULE_LINKER_FLAGS " -Wl,-z,nodelete")
 endif()
 if(ENTENTE_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
