@@ -89,6 +89,7 @@ ent_status ent_rewrite_simplify_arithmetic(ent_rewrite_context *context, uint32_
 ent_status ent_rewrite_simplify_bounds(ent_rewrite_context *context, uint32_t node, bool *out_done);
 ent_status ent_rewrite_simplify_broadcast(ent_rewrite_context *context, uint32_t node, bool *out_done);
 ent_status ent_rewrite_simplify_pads(ent_rewrite_context *context, uint32_t node, bool *out_done);
+ent_status ent_rewrite_simplify_selections(ent_rewrite_context *context, uint32_t node, bool *out_done);
 ent_status ent_rewrite_simplify_reduction(ent_rewrite_context *context, uint32_t node, bool *out_done);
 
 #endif

@@ -205,6 +205,7 @@ static const ent_rewrite_rule rules[] = {
     ent_rewrite_simplify_pads,
     ent_rewrite_simplify_reduction,
     ent_rewrite_simplify_broadcast,
+    ent_rewrite_simplify_selections,
 };
 
 static ent_status visit(ent_rewrite_context *context, uint32_t id) {

@@ -469,6 +469,39 @@ static inline void piece_part(generator *g) {
     }
 }
 
+/* Rows and columns of something larger than what it is made of: an outer product or an expanded column. */
+static inline void piece_selection(generator *g) {
+    const shape column = {2, {4, 1}}, row = {2, {1, 5}};
+    shape s = {2, {4, 5}};
+    uint32_t x = add_node(g, column, "Add(%%one, %%k%u)", add_constant(g, column));
+    uint32_t y = add_node(g, row, "Sub(%%one, %%k%u)", add_constant(g, row));
+    uint32_t z = one_in(g, 3)
+                     ? add_node(g, s, "Expand(%%v%u, %%k%u)", x, add_ints(g, s.dims, 2))
+                     : add_node(g, s, "%s(%%v%u, %%v%u)", PICK_NAME(g, "MatMul", "Mul", "Max"), x, y);
+    if (one_in(g, 2)) z = add_node(g, s, "%s(%%v%u)", PICK_NAME(g, "Tanh", "Neg"), z);
+    if (one_in(g, 2)) z = add_node(g, s, "Mul(%%v%u, %%k%u)", z, add_factor(g, &s));
+    if (one_in(g, 2)) {
+        const int64_t starts[2] = {pick(g, 2), 4}, ends[2] = {INT64_MAX, -5 - (int64_t)pick(g, 2)},
+                      axes[2] = {-2, 1}, steps[2] = {1 + pick(g, 2), -2};
+        s.dims[0] = (4 - starts[0] + steps[0] - 1) / steps[0];
+        s.dims[1] = ends[1] == -5 ? 2 : 3;
+        uint32_t from = add_ints(g, starts, 2), to = add_ints(g, ends, 2), along = add_ints(g, axes, 2);
+        add_node(g, s, "Slice(%%v%u, %%k%u, %%k%u, %%k%u, %%k%u)", z, from, to, along, add_ints(g, steps, 2));
+        return;
+    }
+    uint32_t axis = pick(g, 2), rank = pick(g, 3);
+    shape made = {1 + rank, {s.dims[1 - axis]}};
+    for (uint32_t i = 0; i < rank; i++) made.dims[axis + i] = 1 + i;
+    if (axis == 0) made.dims[rank] = s.dims[1];
+    ent_text_add(&g->text, "%%k%u = constant i64[%s] {%s}\n", g->constants,
+                 rank == 2   ? "1,2"
+                 : rank == 1 ? "1"
+                             : "",
+                 rank == 2 ? "1, -4" : "-1");
+    add_node(g, made, "Gather(%%v%u, %%k%u) {axis = %d}", z, g->constants++,
+             (int)axis - (one_in(g, 2) ? 2 : 0));
+}
+
 /* Rounding decides here, so that only moved values may come in. */
 static inline void piece_rounding(generator *g) {
     uint32_t x = pick_ranked(g, 2), axis = pick(g, g->values[x].shape.rank);

@@ -20,7 +20,7 @@ static const piece pieces[] = {
     piece_part,     piece_rounding,  piece_shape,      piece_branch,   piece_reshape,    piece_axes,
     piece_gelu,     piece_softmax,   piece_hard_swish, piece_conv,     piece_conv,       piece_matmul,
     piece_matmul,   piece_transpose, piece_sandwich,   piece_sandwich, piece_layer_norm, piece_attention,
-    piece_integers, piece_slopes,    piece_orders,     piece_pads,
+    piece_integers, piece_slopes,    piece_orders,     piece_pads,     piece_selection,
 };
 
 static bool is_read(const generator *g, uint32_t value) {
@@ -300,6 +300,7 @@ static const wanted_operator wanted_operators[] = {
     {ENT_OP_Expand, false, 80, 80},
     {ENT_OP_Pad, false, 60, 60},
     {ENT_OP_Slice, false, 20, 20},
+    {ENT_OP_Slice, true, 25, 25},
     {ENT_OP_Where, false, 90, 90},
     {ENT_OP_If, false, 50, 50},
     {ENT_OP_Shape, false, 100, 100},
