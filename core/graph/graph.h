@@ -196,6 +196,9 @@ bool ent_value_scalar(const ent_module *module, uint32_t value,
                       double *out);                                   /* one element, any numeric dtype */
 bool ent_value_static(const ent_module *module, uint32_t value);      /* rank known, all dims constant */
 int64_t ent_value_elements(const ent_module *module, uint32_t value); /* -1 unless static (or overflow) */
+/* Row-major. A value of unknown rank has no form: no device takes it, and the one of rank 0 stands in until
+ * that is said with its node's name. */
+ent_layout ent_value_plain_layout(const ent_module *module, uint32_t value);
 /* Topological check and sort of one graph's node list (importers may deliver unsorted lists). Fails on a
  * cycle, naming a node in it. */
 ent_status ent_graph_sort(ent_module *module, uint32_t graph);

@@ -110,6 +110,11 @@ bool ent_value_static(const ent_module *module, uint32_t value) {
     return true;
 }
 
+ent_layout ent_value_plain_layout(const ent_module *module, uint32_t value) {
+    uint32_t rank = ent_module_value(module, value)->rank;
+    return ent_layout_plain(rank == ENT_RANK_UNKNOWN ? 0 : rank);
+}
+
 int64_t ent_value_elements(const ent_module *module, uint32_t value) {
     const ent_value *v = ent_module_value(module, value);
     int64_t count = 1;

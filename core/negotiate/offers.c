@@ -1,6 +1,11 @@
 /* All sources of offers in order; control nodes that nobody takes. */
 #include "core/negotiate/internal.h"
 
+static ent_offer_port control_port(const ent_module *module, uint32_t value, bool is_output) {
+    return (ent_offer_port){value, ent_value_plain_layout(module, value), is_output,
+                            ent_module_value(module, value)->constant != NULL};
+}
+
 /* Body outputs come in and the control node's outputs go out in plain host form: the branch step's bodies
  * write them there. */
 static void add_control(ent_negotiate_session *session, uint32_t id) {
@@ -13,26 +18,16 @@ static void add_control(ent_negotiate_session *session, uint32_t id) {
     ent_offer_port *ports = ent_arena_alloc(session->arena, (room + 1) * sizeof *ports);
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->input_count; i++) {
-        const ent_value *value =
-            node->inputs[i] == ENT_ID_NONE ? NULL : ent_module_value(module, node->inputs[i]);
-        if (value)
-            ports[count++] = (ent_offer_port){node->inputs[i], ent_layout_plain(value->rank), false,
-                                              value->constant != NULL};
+        if (node->inputs[i] != ENT_ID_NONE) ports[count++] = control_port(module, node->inputs[i], false);
     }
     for (uint32_t a = 0; a < node->attrs.count; a++) {
         if (node->attrs.items[a].type != ENT_ATTR_GRAPH) continue;
         const ent_graph *body = ent_module_graph(module, node->attrs.items[a].i);
-        for (uint32_t i = 0; i < body->outputs.count; i++) {
-            const ent_value *value = ent_module_value(module, body->outputs.items[i]);
-            ports[count++] = (ent_offer_port){body->outputs.items[i], ent_layout_plain(value->rank), false,
-                                              value->constant != NULL};
-        }
+        for (uint32_t i = 0; i < body->outputs.count; i++)
+            ports[count++] = control_port(module, body->outputs.items[i], false);
     }
     for (uint32_t i = 0; i < node->output_count; i++)
-        if (node->outputs[i] != ENT_ID_NONE)
-            ports[count++] = (ent_offer_port){
-                node->outputs[i], ent_layout_plain(ent_module_value(module, node->outputs[i])->rank), true,
-                false};
+        if (node->outputs[i] != ENT_ID_NONE) ports[count++] = control_port(module, node->outputs[i], true);
     ent_offer offer = {0};
     offer.id = session->offers.count;
     offer.kind = ENT_OFFER_CONTROL;

@@ -100,29 +100,43 @@ static ent_status add_offers(ent_plan_builder *b) {
     return NULL;
 }
 
-/* A value of unknown rank has no form: no offer takes it, and the one for rank 0 stands in until the cover
- * fails by naming its node. */
-static uint32_t plain_label(ent_plan_builder *b, const ent_value *value) {
-    ent_layout plain = ent_layout_plain(value->rank <= ENT_MAX_RANK ? value->rank : 0);
+static uint32_t plain_label(ent_plan_builder *b, uint32_t value) {
+    ent_layout plain = ent_value_plain_layout(b->session->module, value);
     return ent_plan_intern_label(b, 0, &plain);
+}
+
+/* Nothing else refuses these: an input has no node, and a control node is taken whatever its outputs are. */
+static ent_status check_rank(const ent_plan_builder *b, const ent_value *value) {
+    const ent_module *module = b->session->module;
+    if (value->rank != ENT_RANK_UNKNOWN) return NULL;
+    if (value->producer == ENT_ID_NONE)
+        return ent_status_make(b->arena, ENT_ERROR_UNSUPPORTED, "plan.rank", module->name,
+                               "the rank of input '%s' is not known; give its shape with --shape",
+                               value->name);
+    const ent_node *node = ent_module_node(module, value->producer);
+    const ent_op_info *info = ent_op_info_get(node->op);
+    if (info->op_class != ENT_CLASS_CONTROL) return NULL;
+    return ent_status_make(
+        b->arena, ENT_ERROR_UNSUPPORTED, "plan.rank",
+        ent_arena_format(b->arena, "%s: node '%s' (%s)", module->name, node->name, info->name),
+        "the rank of its output '%s' depends on what runs; let all ways give the same", value->name);
 }
 
 static ent_status add_values(ent_plan_builder *b) {
     const ent_module *module = b->session->module;
     const ent_graph *main = ent_module_graph(module, 0);
-    for (uint32_t i = 0; i < main->inputs.count; i++)
+    for (uint32_t i = 0; i < main->inputs.count; i++) {
+        ENT_TRY(check_rank(b, ent_module_value(module, main->inputs.items[i])));
         if (!ent_module_value(module, main->inputs.items[i])->constant) add_value(b, main->inputs.items[i]);
+    }
     for (uint32_t i = 0; i < main->outputs.count; i++)
         if (!ent_module_value(module, main->outputs.items[i])->constant) add_value(b, main->outputs.items[i]);
     ent_partition_value *values = ent_arena_array(b->arena, b->values.count + 1, sizeof *values);
     if (!values) return ent_status_out_of_memory();
     for (uint32_t i = 0; i < b->values.count; i++) {
         const ent_value *value = ent_module_value(module, b->values.items[i]);
-        uint32_t label = plain_label(b, value);
-        if (value->rank == ENT_RANK_UNKNOWN && value->producer == ENT_ID_NONE)
-            return ent_status_make(b->arena, ENT_ERROR_UNSUPPORTED, "plan.rank", module->name,
-                                   "the rank of input '%s' is not known; give its shape with --shape",
-                                   value->name);
+        uint32_t label = plain_label(b, b->values.items[i]);
+        ENT_TRY(check_rank(b, value));
         bool made = value->producer != ENT_ID_NONE;
         values[i] = (ent_partition_value){made ? b->leaf_of[value->producer] : ENT_PARTITION_NONE,
                                           made ? ENT_PARTITION_NONE : label, ENT_PARTITION_NONE,
@@ -131,7 +145,7 @@ static ent_status add_values(ent_plan_builder *b) {
     for (uint32_t i = 0; i < main->outputs.count; i++) {
         uint32_t v = b->value_of[main->outputs.items[i]];
         if (v == ENT_PARTITION_NONE) continue;
-        values[v].final_label = plain_label(b, ent_module_value(module, main->outputs.items[i]));
+        values[v].final_label = plain_label(b, main->outputs.items[i]);
     }
     b->problem.values = values;
     b->problem.value_count = b->values.count;
