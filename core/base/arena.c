@@ -188,10 +188,14 @@ static void *allocate(ent_arena *arena, size_t size) {
     return take(arena, size, rounded);
 }
 
-static bool within_limit(const ent_arena *arena, size_t size) {
+size_t ent_arena_left_bytes(const ent_arena *arena) {
     const ent_budget *budget = arena->budget;
-    return budget->limit_bytes == 0 ||
-           (budget->used_bytes <= budget->limit_bytes && size <= budget->limit_bytes - budget->used_bytes);
+    if (budget->limit_bytes == 0) return SIZE_MAX;
+    return budget->used_bytes < budget->limit_bytes ? budget->limit_bytes - budget->used_bytes : 0;
+}
+
+static bool within_limit(const ent_arena *arena, size_t size) {
+    return size <= ent_arena_left_bytes(arena);
 }
 
 void *ent_arena_alloc(ent_arena *arena, size_t size_bytes) {

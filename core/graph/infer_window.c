@@ -152,7 +152,7 @@ static ent_status resize_axes(const ent_infer *infer, uint32_t rank, uint32_t *a
 static ent_dim scaled(const ent_infer *infer, ent_dim dim, double scale) {
     int64_t number;
     double inverse = 1.0 / scale;
-    if (!(scale > 0) || scale > 1e9) return ENT_DIM_UNKNOWN;
+    if (!(scale > 0) || scale > 1e9 || inverse > 1e9) return ENT_DIM_UNKNOWN;
     if (scale == 1.0) return dim;
     if (ent_module_dim_number(infer->module, dim, &number)) {
         double size = floor((double)((float)number * (float)scale));

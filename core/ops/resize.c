@@ -38,6 +38,8 @@ static ent_code listed_axes(ent_ops_call *call, uint32_t *out, uint32_t *out_cou
     return ENT_OK;
 }
 
+#define MAX_SIZE 1e12
+
 static ent_code plan_scales(ent_ops_call *call, const ent_tensor *scales, const uint32_t *axes,
                             uint32_t count, resize_plan *plan) {
     if (ent_ops_element_count(scales) != count || !scales->data)
@@ -45,7 +47,7 @@ static ent_code plan_scales(ent_ops_call *call, const ent_tensor *scales, const 
     for (uint32_t i = 0; i < count; i++) {
         resize_axis *axis = &plan->axis[axes[i]];
         axis->scale = ent_ops_load_f64(scales->data, scales->dtype, i);
-        if (!(axis->scale > 0) || axis->scale * (double)axis->in > 1e12)
+        if (!(axis->scale > 0) || axis->scale * (double)axis->in > MAX_SIZE)
             return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "a scale is %g", axis->scale);
         axis->out = (int64_t)floor((double)(float)((double)axis->in * axis->scale));
         axis->from_size = false;
@@ -76,6 +78,9 @@ static ent_code plan_sizes(ent_ops_call *call, const uint32_t *axes, uint32_t co
         resize_axis *axis = &plan->axis[axes[i]];
         axis->scale = common;
         axis->from_size = false;
+        if (!(common * (double)axis->in <= MAX_SIZE))
+            return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT, "sizes[%u] by the ratio of others is %g",
+                                  i, common * (double)axis->in);
         axis->out = (int64_t)floor(common * (double)axis->in + 0.5);
     }
     return ENT_OK;
@@ -142,6 +147,11 @@ static double unscale(const resize_axis *axis, double x) {
     return (double)(float)(x / axis->scale);
 }
 
+/* Far outside is outside: what a roi says need not fit an integer, or be a number. */
+static double bounded(double x) {
+    return x > -MAX_SIZE ? fmin(x, MAX_SIZE) : -MAX_SIZE;
+}
+
 /* Where output position i lies in the input. */
 static double source_of(const resize_axis *axis, transform mode, int64_t i) {
     double x = (double)i, in = (double)axis->in, out = (double)axis->out;
@@ -160,8 +170,9 @@ static double source_of(const resize_axis *axis, transform mode, int64_t i) {
         return unscale(axis, x + 0.5);
     case TF_CROP_AND_RESIZE:
         if (axis->out > 1)
-            return axis->roi_start * (in - 1) + x * (axis->roi_end - axis->roi_start) * (in - 1) / (out - 1);
-        return 0.5 * (axis->roi_start + axis->roi_end) * (in - 1);
+            return bounded(axis->roi_start * (in - 1) +
+                           x * (axis->roi_end - axis->roi_start) * (in - 1) / (out - 1));
+        return bounded(0.5 * (axis->roi_start + axis->roi_end) * (in - 1));
     default:
         return unscale(axis, x + 0.5) - 0.5;
     }

@@ -11,6 +11,7 @@
 #define DEFAULT_GROWTH_BYTES (1u << 20)
 #define FOLDS_GROWTH 16u /* times what one fold may grow, for all of them */
 #define MAX_STEPS 2e9    /* a few seconds of plain C */
+#define MAX_SCRATCH_BYTES ((size_t)256 << 20)
 
 static bool all_constant(const ent_rewrite_context *context, const ent_node *node) {
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -88,6 +89,19 @@ static bool prepare_outputs(const ent_node *node, const ent_tensor *const *input
     return true;
 }
 
+/* What the evaluation of an operator needs besides its results counts as memory of the compilation. A fold
+ * that does not fit is declined: the model may still compile. */
+static void *take_scratch(void *context, size_t size_bytes) {
+    ent_arena *scratch = context;
+    bool fits = size_bytes <= MAX_SCRATCH_BYTES && size_bytes <= ent_arena_left_bytes(scratch);
+    return fits ? ent_arena_array(scratch, size_bytes, 1) : NULL;
+}
+
+static void keep_scratch(void *context, void *memory) { /* until the visit of the node ends */
+    (void)context;
+    (void)memory;
+}
+
 static ent_status evaluate(ent_rewrite_context *context, uint32_t id, const ent_tensor *const *inputs,
                            ent_tensor *outputs) {
     const ent_node *node = ent_module_node(context->module, id);
@@ -98,8 +112,9 @@ static ent_status evaluate(ent_rewrite_context *context, uint32_t id, const ent_
         wanted[i] = node->outputs[i] == ENT_ID_NONE ? NULL : &outputs[i];
     }
     ent_ops_error error = {0};
+    const ent_ops_memory memory = {take_scratch, keep_scratch, context->scratch};
     if (ent_ops_evaluate(node->op, node->attrs, inputs, node->input_count, wanted, node->output_count,
-                         ent_ops_memory_default(), &error) != ENT_OK) {
+                         &memory, &error) != ENT_OK) {
         ent_module_add_note(context->module, "'%s' was not folded: %s", node->name, error.text);
         return NULL;
     }

@@ -12,7 +12,9 @@ ent_status ent_rewrite_each_node(ent_rewrite_context *context,
         uint32_t at = 0, node;
         while (ent_graph_next(context->module, g, &at, &node)) {
             ENT_TRY(ent_arena_check(context->module->arena, context->module->name));
+            ent_arena_mark mark = ent_arena_save(context->scratch);
             ENT_TRY(visit(context, node));
+            ent_arena_restore(context->scratch, mark);
         }
     }
     return NULL;

@@ -17,7 +17,8 @@ typedef struct ent_rewrite_context {
 
 typedef ent_status (*ent_rewrite_pass_function)(ent_rewrite_context *context);
 
-/* Visits live nodes of all graphs; the visitor may edit around its node. */
+/* Visits live nodes of all graphs; the visitor may edit around its node. Scratch memory lasts for one visit.
+ */
 ent_status ent_rewrite_each_node(ent_rewrite_context *context,
                                  ent_status (*visit)(ent_rewrite_context *context, uint32_t node));
 

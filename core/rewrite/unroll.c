@@ -57,6 +57,7 @@ static ent_status copy_body(loop *l) {
     uint32_t at = 0, node, graph = node_of(l)->graph;
     for (uint32_t i = 0; i < body.inputs.count; i++) l->map[body.inputs.items[i]] = l->arguments[i];
     while (ent_graph_next(module, l->body, &at, &node)) {
+        ENT_TRY(ent_arena_check(module->arena, module->name));
         uint32_t copy = ent_module_copy_node(module, node, graph, l->node, l->map, l->map_count);
         ENT_TRY(ent_node_infer(module, copy, l->context->scratch));
         ENT_TRY(fold_copy(l, copy, ent_module_node(module, node)->outputs));

@@ -76,7 +76,7 @@ static inline ent_tensor sample_run(uint32_t op, ent_attrs attrs, ent_tensor *in
 static inline ent_code sample_refusal(uint32_t op, ent_attrs attrs, ent_tensor *inputs, uint32_t count,
                                       ent_ops_error *error) {
     const ent_tensor *pointers[12];
-    for (uint32_t i = 0; i < count; i++) pointers[i] = &inputs[i];
+    for (uint32_t i = 0; i < count; i++) pointers[i] = inputs[i].dtype == ENT_DTYPE_NONE ? NULL : &inputs[i];
     ent_tensor dims = {0};
     ent_code code = ent_ops_output_dims(op, attrs, pointers, count, &dims, 1, error);
     if (code == ENT_OK) {

@@ -148,6 +148,29 @@ START_TEST(resize_modes) {
 }
 END_TEST
 
+/* Numbers of a file that no integer holds: outside the input, or refused. */
+START_TEST(resize_far_outside) {
+    ent_attr attrs[4] = {sample_string("coordinate_transformation_mode", "tf_crop_and_resize"),
+                         sample_float("extrapolation_value", 9), sample_string("mode", "linear"),
+                         sample_string("keep_aspect_ratio_policy", "not_smaller")};
+    for (int i = 0; i < 2; i++) {
+        ent_tensor in[3] = {sample(ENT_DTYPE_F32, F32(1, 2, 3, 4), DIMS(4)),
+                            sample(ENT_DTYPE_F32, i ? F32(NAN, NAN) : F32(0, 3e38), DIMS(2)),
+                            sample(ENT_DTYPE_F32, F32(0.75), DIMS(1))};
+        sample_expect(sample_run(ENT_OP_Resize, (ent_attrs){attrs, 3}, in, 3), DIMS(3),
+                      i ? F32(9, 9, 9) : F32(1, 9, 9));
+    }
+    ent_ops_error error;
+    ent_tensor ratio[4] = {sample(ENT_DTYPE_F32, F32(1, 2, 3, 4, 5, 6, 7, 8), DIMS(1, 8)),
+                           {0},
+                           {0},
+                           sample(ENT_DTYPE_I64, F32(0x1p40, 1), DIMS(2))};
+    ck_assert_int_eq(sample_refusal(ENT_OP_Resize, (ent_attrs){attrs + 3, 1}, ratio, 4, &error),
+                     ENT_CODE_INVALID_ARGUMENT);
+    ck_assert_str_eq(error.text, "Resize: sizes[0] by the ratio of others is 1.09951e+12");
+}
+END_TEST
+
 START_TEST(refusals) {
     ent_ops_error error;
     ent_tensor channels[2] = {sample(ENT_DTYPE_F32, F32(1, 2, 3, 4), DIMS(1, 2, 2)),
@@ -170,6 +193,7 @@ int main(void) {
     tcase_add_test(all, average_pool_divisors);
     tcase_add_test(all, max_pool_indices);
     tcase_add_test(all, resize_modes);
+    tcase_add_test(all, resize_far_outside);
     tcase_add_test(all, refusals);
     suite_add_tcase(suite, all);
     return sample_main(suite);
