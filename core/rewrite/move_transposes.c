@@ -286,16 +286,29 @@ static bool keep_gains(mover *m) {
     return any;
 }
 
+static bool has_transpose(const ent_module *module, uint32_t graph) {
+    uint32_t at = 0, id;
+    while (ent_graph_next(module, graph, &at, &id))
+        if (ent_module_node(module, id)->op == ENT_OP_Transpose) return true;
+    return false;
+}
+
+/* Tables over the whole module, for one graph: most bodies have nothing to move. */
 static ent_status move_in_graph(ent_rewrite_context *context, uint32_t graph) {
     uint32_t at = 0, id, values = context->module->values.count;
     mover m = {.context = context, .graph = graph, .node_count = context->module->nodes.count};
+    if (!has_transpose(context->module, graph)) return NULL;
+    ENT_TRY(ent_arena_check(context->module->arena, context->module->name));
+    ent_arena_mark mark = ent_arena_save(context->scratch);
     m.absorbs = ent_arena_alloc(context->scratch, m.node_count * sizeof *m.absorbs);
     m.before = ent_arena_alloc(context->scratch, values * sizeof *m.before);
     m.after = ent_arena_alloc(context->scratch, values * sizeof *m.after);
     if (values) form_of(&m, values - 1);
     while (ent_graph_next(context->module, graph, &at, &id)) plan_node(&m, id);
     count_costs(&m);
-    return keep_gains(&m) ? apply(&m) : NULL;
+    if (keep_gains(&m)) ENT_TRY(apply(&m));
+    ent_arena_restore(context->scratch, mark);
+    return NULL;
 }
 
 /* ---- transposes side by side, and those that move nothing ---- */

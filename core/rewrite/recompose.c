@@ -82,6 +82,7 @@ static ent_status recompose_graph(ent_rewrite_context *context, uint32_t graph,
     while (ent_graph_next(context->module, graph, &at, &id)) ent_array_push(context->scratch, &order, id);
     for (uint32_t i = order.count; i-- > 0;) {
         bool done = false;
+        ENT_TRY(ent_arena_check(context->module->arena, context->module->name));
         if (ent_module_node(context->module, order.items[i])->dead) continue;
         for (size_t k = 0; k < RULE_COUNT && !done; k++)
             if (patterns[k]) ENT_TRY(apply(context, &rules[k], patterns[k], order.items[i], &done));

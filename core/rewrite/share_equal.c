@@ -37,6 +37,7 @@ ent_status ent_rewrite_share_equal(ent_rewrite_context *context) {
         uint32_t at = 0, id;
         while (ent_graph_next(context->module, g, &at, &id)) {
             const ent_node *node = ent_module_node(context->module, id);
+            ENT_TRY(ent_arena_check(context->module->arena, context->module->name));
             if (ent_op_info_get(node->op)->op_class == ENT_CLASS_CONTROL) continue;
             ent_text key;
             ent_text_init(&key, context->scratch);
