@@ -72,7 +72,7 @@ char *ent_arena_format_list(ent_arena *arena, const char *format, va_list argume
 ent_arena_mark ent_arena_save(const ent_arena *arena);
 void ent_arena_restore(ent_arena *arena, ent_arena_mark mark);
 size_t ent_arena_used_bytes(const ent_arena *arena);
-size_t ent_arena_left_bytes(const ent_arena *arena); /* of its budget; SIZE_MAX: no limit */
+size_t ent_arena_left_bytes(const ent_arena *arena);    /* of its budget; SIZE_MAX: no limit */
 bool ent_arena_failed(const ent_arena *arena);          /* the limit or the machine was exhausted once */
 uint64_t ent_arena_deadline_ns(const ent_arena *arena); /* of its budget; 0: none */
 
