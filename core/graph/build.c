@@ -291,6 +291,31 @@ static void move_value(ent_module *module, uint32_t value, uint32_t from, uint32
         module->values.items[value].graph = to;
 }
 
+static void move_values_of_node(ent_module *module, const ent_node *node, uint32_t from, uint32_t to) {
+    for (uint32_t i = 0; i < node->input_count; i++) move_value(module, node->inputs[i], from, to);
+    for (uint32_t i = 0; i < node->output_count; i++) move_value(module, node->outputs[i], from, to);
+}
+
+/* The node's own values, and what its bodies, at any depth, capture: a constant may be read there only. */
+static void move_values(ent_module *module, uint32_t node, uint32_t from, uint32_t to) {
+    ENT_ARRAY(uint32_t) open = {0};
+    ent_array_push(module->arena, &open, node);
+    while (open.count) {
+        const ent_node *n = &module->nodes.items[open.items[--open.count]];
+        move_values_of_node(module, n, from, to);
+        for (uint32_t i = 0; i < n->attrs.count; i++) {
+            const ent_attr *attr = &n->attrs.items[i];
+            if (attr->type != ENT_ATTR_GRAPH || attr->i < 0 || attr->i >= module->graphs.count) continue;
+            const ent_graph *body = &module->graphs.items[attr->i];
+            uint32_t at = 0, inner;
+            while (ent_graph_next(module, (uint32_t)attr->i, &at, &inner))
+                ent_array_push(module->arena, &open, inner);
+            for (uint32_t k = 0; k < body->outputs.count; k++)
+                move_value(module, body->outputs.items[k], from, to);
+        }
+    }
+}
+
 void ent_module_inline_graph(ent_module *module, uint32_t node, uint32_t graph) {
     uint32_t outer = module->nodes.items[node].graph, at = 0, inner;
     ENT_ARRAY(uint32_t) moved = {0};
@@ -299,8 +324,7 @@ void ent_module_inline_graph(ent_module *module, uint32_t node, uint32_t graph) 
     for (uint32_t i = 0; i < moved.count; i++) {
         ent_node *n = &module->nodes.items[moved.items[i]];
         n->graph = outer;
-        for (uint32_t k = 0; k < n->input_count; k++) move_value(module, n->inputs[k], graph, outer);
-        for (uint32_t k = 0; k < n->output_count; k++) move_value(module, n->outputs[k], graph, outer);
+        move_values(module, moved.items[i], graph, outer);
         ent_array_push(module->arena, &module->graphs.items[outer].nodes, moved.items[i]);
         ent_graph_order_insert(module, moved.items[i], node);
     }

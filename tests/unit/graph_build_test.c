@@ -159,6 +159,35 @@ START_TEST(a_known_branch_is_inlined) {
 }
 END_TEST
 
+/* The inner branch's constant stands in the outer branch, which does not read it itself. */
+START_TEST(inlining_takes_along_what_bodies_capture) {
+    uint32_t condition = ent_module_add_value(module, 0, "condition", ENT_DTYPE_BOOL, 0, NULL);
+    ent_graph_add_input(module, 0, condition);
+    uint32_t graphs[4];
+    for (uint32_t i = 0; i < 4; i++) graphs[i] = ent_module_add_graph(module, NULL, ENT_ID_NONE);
+    uint32_t captured = ent_module_add_scalar(module, graphs[0], ENT_DTYPE_F32, 2),
+             pair[2] = {input, captured};
+    ent_node_spec mul = {.op = ENT_OP_Mul, .inputs = pair, .input_count = 2, .output_count = 1};
+    ent_graph_add_output(module, graphs[2],
+                         result(ent_module_add_node(module, graphs[2], &mul, ENT_ID_NONE)));
+    ent_graph_add_output(module, graphs[3], captured);
+    uint32_t outer = ENT_ID_NONE;
+    for (uint32_t level = 2; level-- > 0;) {
+        ent_attr attrs[2] = {ent_attr_graph("then_branch", graphs[2 * level]),
+                             ent_attr_graph("else_branch", graphs[2 * level + 1])};
+        ent_node_spec spec = {.op = ENT_OP_If, .inputs = &condition, .input_count = 1, .output_count = 1};
+        spec.attrs = ent_attrs_make(module, attrs, 2);
+        outer = ent_module_add_node(module, level ? graphs[0] : 0, &spec, ENT_ID_NONE);
+        ent_graph_add_output(module, level ? graphs[0] : 0, result(outer));
+    }
+    ent_graph_add_output(module, graphs[1], input);
+    check_sound();
+    ent_module_inline_graph(module, outer, graphs[0]);
+    check_sound();
+    ck_assert_uint_eq(ent_module_value(module, captured)->graph, 0);
+}
+END_TEST
+
 START_TEST(constants_read_back) {
     int64_t items[3] = {1, -2, INT64_MAX}, out[3], dims[2] = {1, 3};
     uint32_t count, vector = ent_module_add_i64s(module, 0, items, 3);
@@ -290,6 +319,7 @@ int main(void) {
     tcase_add_test(tests, order_follows_insertion);
     tcase_add_test(tests, bodies_belong_to_their_node);
     tcase_add_test(tests, a_known_branch_is_inlined);
+    tcase_add_test(tests, inlining_takes_along_what_bodies_capture);
     tcase_add_test(tests, constants_read_back);
     tcase_add_test(tests, half_precision_rounds_to_even);
     tcase_add_test(tests, large_graphs_take_linear_work);
