@@ -29,8 +29,8 @@ uint32_t ent_body_output(const ent_body *body, uint32_t index) {
     return index < body->node.output_count ? body->node.outputs[index] : ENT_ID_NONE;
 }
 
-static uint32_t add_node(ent_body *body, uint32_t op, ent_attrs attrs, const uint32_t *inputs, uint32_t count,
-                         uint32_t result) {
+uint32_t ent_body_add_list(ent_body *body, uint32_t op, ent_attrs attrs, const uint32_t *inputs,
+                           uint32_t count, uint32_t result) {
     if (body->status) return ENT_ID_NONE;
     ent_node_spec spec = {.op = op,
                           .name = body->node.name,
@@ -49,7 +49,11 @@ static uint32_t add_node(ent_body *body, uint32_t op, ent_attrs attrs, const uin
 uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, uint32_t b, uint32_t c,
                       uint32_t result) {
     uint32_t inputs[3] = {a, b, c};
-    return add_node(body, op, attrs, inputs, c != ENT_ID_NONE ? 3 : b != ENT_ID_NONE ? 2 : 1, result);
+    return ent_body_add_list(body, op, attrs, inputs,
+                             c != ENT_ID_NONE   ? 3
+                             : b != ENT_ID_NONE ? 2
+                                                : 1,
+                             result);
 }
 
 uint32_t ent_body_scalar(ent_body *body, uint32_t dtype, double value) {
@@ -107,7 +111,7 @@ uint32_t ent_body_slice(ent_body *body, uint32_t value, int64_t axis, int64_t fi
     uint32_t inputs[4] = {value, ent_body_i64s(body, &first, 1), ENT_ID_NONE, ENT_ID_NONE};
     inputs[2] = ent_body_i64s(body, &last, 1);
     inputs[3] = ent_body_i64s(body, &axis, 1);
-    return add_node(body, ENT_OP_Slice, ENT_NO_ATTRS, inputs, 4, ENT_ID_NONE);
+    return ent_body_add_list(body, ENT_OP_Slice, ENT_NO_ATTRS, inputs, 4, ENT_ID_NONE);
 }
 
 uint32_t ent_body_wide(uint32_t dtype) {

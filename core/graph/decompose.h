@@ -23,6 +23,8 @@ uint32_t ent_body_output(const ent_body *body, uint32_t index); /* value id or N
  * a fresh one; inputs that are NONE are left out at the end. Returns the result. */
 uint32_t ent_body_add(ent_body *body, uint32_t op, ent_attrs attrs, uint32_t a, uint32_t b, uint32_t c,
                       uint32_t result);
+uint32_t ent_body_add_list(ent_body *body, uint32_t op, ent_attrs attrs, const uint32_t *inputs,
+                           uint32_t count, uint32_t result);
 static inline uint32_t ent_body_unary(ent_body *body, uint32_t op, uint32_t a) {
     return ent_body_add(body, op, ENT_NO_ATTRS, a, ENT_ID_NONE, ENT_ID_NONE, ENT_ID_NONE);
 }

@@ -236,6 +236,24 @@ static const struct {
      "%b = constant i8[8,2] {1, 2, 3, 4, 5, 6, 7, 8, -100, -101, 102, 103, 104, 105, 106, 127} %bs = "
      "constant f32[1] {0.1} %y = DynamicQuantizeMatMul(%x, %b, %bs) name \"c\"",
      1e-6},
+    {"%x: f32[3,2,4], %w: f32[1,5,4], %r: f32[1,5,5], %b: f32[1,10]", "%y, %h",
+     "%y, %h = RNN(%x, %w, %r, %b) name \"c\"", 1e-5},
+    {"%x: f32[3,2,4], %w: f32[1,20,4], %r: f32[1,20,5], %b: f32[1,40], %h: f32[1,2,5], %c: f32[1,2,5]",
+     "%y, %g, %d",
+     "%y, %g, %d = LSTM(%x, %w, %r, %b, _, %h, %c) {direction = \"reverse\", hidden_size = 5} name \"c\"",
+     1e-5},
+    {"%x: f32[2,3,4], %w: f32[2,20,4], %r: f32[2,20,5]", "%y, %d",
+     "%y, _, %d = LSTM(%x, %w, %r) {direction = \"bidirectional\", activations = "
+     "\"Sigmoid,Tanh,Tanh,Sigmoid,Tanh,Tanh\"} name \"c\"",
+     1e-5},
+    {"%x: f32[1,2,2], %h: f32[1,2,1]", "%y",
+     "%w = constant f32[1,4,2] {1, 2, 0.5, -1, 0.3, 0.2, -0.7, 1} %r = constant f32[1,4,1] {1, -1, 0.5, 0.2} "
+     "%b = constant f32[1,8] {1, 2, 3, 4, -1, 0.5, 0.25, -3} %y = LSTM(%x, %w, %r, %b, _, %h) name \"c\"",
+     1e-5},
+    {"%x: f32[3,2,4], %w: f32[2,15,4], %r: f32[2,15,5], %b: f32[2,30], %h: f32[2,2,5]", "%y, %g",
+     "%y, %g = GRU(%x, %w, %r, %b, _, %h) {direction = \"bidirectional\"} name \"c\"", 1e-5},
+    {"%x: f32[3,2,4], %w: f32[1,15,4], %r: f32[1,15,5], %b: f32[1,30]", "%y, %g",
+     "%y, %g = GRU(%x, %w, %r, %b) {linear_before_reset = 1} name \"c\"", 1e-5},
     {"%x: f32[0,50]", "%y, %s, %z", "%y, %s, %z = DynamicQuantizeLinear(%x) name \"c\"", 0},
 };
 
