@@ -10,9 +10,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 ENTENTE = BUILD / "bin" / "entente"
 MODEL_FOLDER = BUILD / "models"
-MODELS = ("magika silero_ifless ppocrv4_det ppocrv4_rec ppocrv2_cls open_nsfw_r50 minilm_l3 resnet50 mobilenet_v2 "
-          "vit_tiny_patch16_224").split()
 sys.path.insert(0, str(ROOT / "models"))
+from fetch import read_manifest  # noqa: E402
+
+MODELS = [row["name"] for row in read_manifest() if row["package"] != "repository"]
 
 
 class ToolError(Exception):

@@ -9,7 +9,7 @@ import statistics
 import sys
 
 from common import MODEL_FOLDER, MODELS, ToolError, print_table, run_json, write_result
-from inputs import shape_arguments, shapes_of
+from inputs import constant_arguments, make_inputs, shape_arguments, shapes_of
 
 
 def judge(steps):
@@ -31,8 +31,9 @@ def main():
     rows, metrics, all_errors, failed = [], {}, [], {}
     for name in sys.argv[1:] or MODELS:
         try:
-            plan = run_json("explain", MODEL_FOLDER / f"{name}.onnx", "--device", "cpu", "--measure",
-                            *shape_arguments(shapes_of(name)))
+            path, shapes = MODEL_FOLDER / f"{name}.onnx", shapes_of(name)
+            plan = run_json("explain", path, "--device", "cpu", "--measure", *shape_arguments(shapes),
+                            *constant_arguments(make_inputs(path, shapes)))
             result = judge(plan["steps"])
         except (ToolError, ValueError, KeyError) as error:
             failed[name] = str(error)

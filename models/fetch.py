@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 OWN = ("skeleton", "repository")
 
 
-def read_manifest(path):
+def read_manifest(path=HERE / "manifest.tsv"):
     with open(path, newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 

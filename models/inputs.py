@@ -8,14 +8,12 @@ import onnx
 
 from fetch import read_manifest
 
-HERE = pathlib.Path(__file__).resolve().parent
 
-
-def shapes_of(name, manifest=HERE / "manifest.tsv"):
-    for row in read_manifest(manifest):
+def shapes_of(name):
+    for row in read_manifest():
         if row["name"] == name:
             return json.loads(row["input_shapes"])
-    raise KeyError(f"{name} is not in {manifest}")
+    raise KeyError(f"{name} is not in the manifest")
 
 
 def input_types(model_path):
@@ -82,4 +80,13 @@ def shape_arguments(shapes):
     for name, shape in shapes.items():
         if shape:
             arguments += ["--shape", f"{name}=" + "x".join(str(extent) for extent in shape)]
+    return arguments
+
+
+def constant_arguments(inputs):
+    """`--const NAME=16000` arguments for scalars of integers: which branch runs, and so what is compiled, depends on them."""
+    arguments = []
+    for name, value in inputs.items():
+        if value.ndim == 0 and np.issubdtype(value.dtype, np.integer):
+            arguments += ["--const", f"{name}={value}"]
     return arguments

@@ -7,8 +7,6 @@ CHECK_PACKAGES=(clang clang-format)
 TEST_PYTHON=(numpy==2.4.6 onnx==1.22.0 onnxruntime==1.32.0)
 PEER_PYTHON=(openvino==2026.4.1)
 SMALL_MODELS=(ppocrv2_cls silero_ifless magika)
-TABLE_MODELS=(magika silero_ifless ppocrv4_det ppocrv4_rec ppocrv2_cls open_nsfw_r50 minilm_l3 resnet50 mobilenet_v2
-    vit_tiny_patch16_224)
 export DEBIAN_FRONTEND=noninteractive
 
 say() { printf '\n== %s\n' "$*" >&2; }

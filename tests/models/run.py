@@ -17,16 +17,25 @@ import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "models"))
+from fetch import read_manifest  # noqa: E402
 from inputs import make_inputs, save_inputs, shape_arguments, shapes_of  # noqa: E402
 
-MODELS = ("digits magika silero_ifless ppocrv4_det ppocrv4_rec ppocrv2_cls open_nsfw_r50 minilm_l3 resnet50 mobilenet_v2 "
-          "vit_tiny_patch16_224").split()
+MODELS = [row["name"] for row in read_manifest()]
 ABSOLUTE, RELATIVE = 1e-4, 1e-3
-TOLERANCES = {}  # model -> (absolute, relative, reason)
+# model -> (absolute, relative, of the largest |b| of the output, reason)
+TOLERANCES = {
+    "smartturn_qdq": (0, 0, 1e-3, "its result is one of the 256 numbers of the last quantization, about 8e-4 apart where it is near 1; "
+                                  "who rounds one number before it differently may land on the next one"),
+}
+# ONNX Runtime computes these as they stand: fused, it takes Softmax from a table of 256 numbers and, without VNNI, saturates sums
+# of two products of 8 bits, which on this input moves its own result by three steps of the last quantization.
+UNFUSED = ("smartturn_qdq",)
 
 
-def reference(model_path, inputs):
+def reference(model_path, inputs, fused):
+    levels = onnxruntime.GraphOptimizationLevel
     options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if fused else levels.ORT_ENABLE_BASIC
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
@@ -55,7 +64,7 @@ def ours(args, model_path, inputs, shapes, isa):
         return {path.stem: np.load(path) for path in out.glob("*.npy")}, None
 
 
-def compare_one(name, wanted, found, absolute, relative):
+def compare_one(name, wanted, found, absolute, relative, of_peak):
     """(largest absolute error, largest error over what is allowed, reason or None)"""
     if found is None:
         return np.inf, np.inf, f"output {name} is missing"
@@ -70,7 +79,8 @@ def compare_one(name, wanted, found, absolute, relative):
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(invalid="ignore"):
         error = np.where(same, 0.0, np.abs(a - b))
-        over = np.where(same, 0.0, error / (absolute + relative * np.abs(b)))
+        allowed = absolute + relative * np.abs(b) + of_peak * np.abs(b).max()
+        over = np.where(same, 0.0, error / allowed)
     error, over = np.nan_to_num(error, nan=np.inf).max(), np.nan_to_num(over, nan=np.inf).max()
     return error, over, None if over <= 1 else f"output {name}: {over:.3g} times the tolerance"
 
@@ -99,9 +109,9 @@ def run_model(args, name, isas):
         return [False] * len(isas)
     shapes = shapes_of(name)
     inputs = make_inputs(path, shapes, args.seed)
-    wanted = reference(path, inputs)
-    tolerance = TOLERANCES.get(name, (ABSOLUTE, RELATIVE, ""))[:2]
-    if not says_something(wanted, tolerance[0]):
+    wanted = reference(path, inputs, name not in UNFUSED)
+    tolerance = TOLERANCES.get(name, (ABSOLUTE, RELATIVE, 0, ""))[:3]
+    if not says_something(wanted, ABSOLUTE):
         print(f"{name:22} {'':8} FAILED: the reference is near zero on this input; choose another", flush=True)
         return [False] * len(isas)
     results = []
