@@ -208,6 +208,10 @@ void exec_fill(exec_run *run, const exec_step *step);
 void exec_reshape(exec_run *run, const exec_step *step);
 void exec_permute(exec_run *run, const exec_step *step);
 void exec_iota(exec_run *run, const exec_step *step);
+/* exec_table.c: a load or store whose addresses are not linear in the tile's position. gathers: tiles of the
+ * dims that gather, in order. fill: bytes of an element outside; NULL: a store. */
+void exec_move_by_table(exec_run *run, const exec_step *step, uint32_t tile, const uint32_t *gathers,
+                        const char *fill);
 /* Copies between any strides (elements), up to EXEC_RANK axes. */
 void exec_copy(const ent_cpu_kernels *kernels, uint32_t rank, const int64_t *extents, const char *from,
                const int64_t *from_strides, char *to, const int64_t *to_strides, uint32_t element_bytes);
