@@ -1,25 +1,8 @@
 /* Operators of other domains, lists of strings, and old definitions of signal and group operators. */
-#include "import_build.h"
-
-typedef struct fixture {
-    ent_arena *arena;
-    ent_module *module;
-    ent_import_files *files;
-    bytes graph;
-} fixture;
-
-static fixture f;
+#include "import_fixture.h"
 
 static void setup(void) {
-    memset(&f, 0, sizeof f);
-    f.arena = ent_arena_create(0);
-    put_value(&f.graph, 11, "x", 1, 4, (const int64_t[]){1, 6, 3, 2});
-    put_value(&f.graph, 12, "y", 1, 0, NULL);
-}
-
-static void teardown(void) {
-    ent_import_files_close(f.files);
-    ent_arena_destroy(f.arena);
+    begin_graph((const int64_t[]){1, 6, 3, 2});
 }
 
 static void put_constant(const char *name, size_t rank, const int64_t *dims) {
@@ -32,22 +15,13 @@ static void put_constant(const char *name, size_t rank, const int64_t *dims) {
 
 static ent_status import_with(bytes *node, const char *domain, int64_t opset) {
     put_text(node, 7, domain);
-    put_bytes(&f.graph, 1, node);
-    bytes model = make_model(&f.graph, opset);
-    return import_bytes(f.arena, &model, &f.module, &f.files);
+    return import_node(node, opset);
 }
 
-/* Operators of the main graph in order, separated by spaces. */
 static void expect_operators(bytes *node, const char *domain, int64_t opset, const char *expected) {
-    ent_text text;
-    uint32_t at = 0, id;
     ent_status status = import_with(node, domain, opset);
     ck_assert_msg(!status, "%s", status ? ent_status_text(f.arena, status) : "");
-    ent_text_init(&text, f.arena);
-    while (ent_graph_next(f.module, 0, &at, &id))
-        ent_text_add(&text, "%s%s", text.size ? " " : "",
-                     ent_op_info_get(ent_module_node(f.module, id)->op)->name);
-    ck_assert_str_eq(text.data, expected);
+    ck_assert_str_eq(operators(), expected);
 }
 
 static void expect_rule(bytes *node, const char *domain, int64_t opset, const char *rule) {

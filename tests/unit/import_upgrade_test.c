@@ -1,42 +1,8 @@
 /* Every old definition becomes the newest one: which nodes, which attributes, which constant inputs. */
-#include "import_build.h"
-
-typedef struct fixture {
-    ent_arena *arena;
-    ent_module *module;
-    ent_import_files *files;
-    bytes graph;
-} fixture;
-
-static fixture f;
+#include "import_fixture.h"
 
 static void setup(void) {
-    memset(&f, 0, sizeof f);
-    f.arena = ent_arena_create(0);
-    put_value(&f.graph, 11, "x", 1, 4, (const int64_t[]){1, 2, 3, 4});
-    put_value(&f.graph, 12, "y", 1, 0, NULL);
-}
-
-static void teardown(void) {
-    ent_import_files_close(f.files);
-    ent_arena_destroy(f.arena);
-}
-
-static ent_status import_with(const bytes *node, int64_t opset) {
-    put_bytes(&f.graph, 1, node);
-    bytes model = make_model(&f.graph, opset);
-    return import_bytes(f.arena, &model, &f.module, &f.files);
-}
-
-/* Operators of the main graph in order, separated by spaces. */
-static const char *operators(void) {
-    ent_text text;
-    uint32_t at = 0, node;
-    ent_text_init(&text, f.arena);
-    while (ent_graph_next(f.module, 0, &at, &node))
-        ent_text_add(&text, "%s%s", text.size ? " " : "",
-                     ent_op_info_get(ent_module_node(f.module, node)->op)->name);
-    return text.data;
+    begin_graph((const int64_t[]){1, 2, 3, 4});
 }
 
 static const ent_node *last_node(void) {
@@ -47,7 +13,7 @@ static const ent_node *last_node(void) {
 }
 
 static void import_ok(const bytes *node, int64_t opset, const char *expected) {
-    ent_status status = import_with(node, opset);
+    ent_status status = import_node(node, opset);
     ck_assert_msg(!status, "%s", status ? ent_status_text(f.arena, status) : "");
     status = ent_module_verify(f.module, f.arena);
     ck_assert_msg(!status, "%s", status ? ent_status_text(f.arena, status) : "");
@@ -58,7 +24,7 @@ static void import_ok(const bytes *node, int64_t opset, const char *expected) {
 }
 
 static void expect_rule(const bytes *node, int64_t opset, ent_error_code code, const char *rule) {
-    ent_status status = import_with(node, opset);
+    ent_status status = import_node(node, opset);
     ck_assert_ptr_nonnull(status);
     ck_assert_str_eq(status->rule, rule);
     ck_assert_int_eq(status->code, code);
@@ -201,7 +167,7 @@ START_TEST(clip_of_inferred_half) {
     put_value(&f.graph, 11, "x", 1, 1, (const int64_t[]){4});
     put_value(&f.graph, 12, "y", 10, 1, (const int64_t[]){4});
     put_bytes(&f.graph, 1, &cast);
-    ent_status status = import_with(&clip, 9);
+    ent_status status = import_node(&clip, 9);
     ck_assert_msg(!status, "%s", status ? ent_status_text(f.arena, status) : "");
     ck_assert_str_eq(operators(), "Cast Clip");
     expect_scalar(1, 0.5, ENT_DTYPE_F16);
@@ -419,7 +385,7 @@ START_TEST(constant_forms) {
     bytes node = make_node("Constant", "", "k"), add = make_node("Reshape", "x k", "y");
     add_ints(&node, "value_ints", 2, (const int64_t[]){2, 12});
     put_bytes(&f.graph, 1, &node);
-    ent_status status = import_with(&add, 12);
+    ent_status status = import_node(&add, 12);
     ck_assert_msg(!status, "%s", status ? ent_status_text(f.arena, status) : "");
     ck_assert_str_eq(operators(), "Reshape");
     ck_assert_uint_eq(last_node()->origins[0], 1); /* the constant is model node 0 */

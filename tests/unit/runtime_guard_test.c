@@ -1,8 +1,4 @@
-#include "core/runtime/runtime.h"
-
-#include "tests/unit/runtime_fake.h"
-
-#include <check.h> /* last: it defines fail as a macro */
+#include "tests/unit/runtime_fixture.h"
 
 /* y = 2 x, compiled for n = 3,5 */
 static const char text[] =
@@ -21,17 +17,9 @@ static const char text[] =
     "guard input 1 constant 0\n";
 
 START_TEST(a_bound_input_takes_its_value_only) {
-    ent_arena *arena = ent_arena_create(0);
-    ent_host_options options = {.plugin_path = "/nonexistent", .no_environment = true};
-    ent_host_registry *registry;
-    ent_program *program;
-    ent_runtime *runtime;
-    ent_memory_result memory;
-    ck_assert_ptr_null(ent_host_scan(arena, &options, &registry));
-    ck_assert_ptr_null(ent_host_add_static(registry, &fake_plugin, true));
-    ck_assert_ptr_null(ent_program_parse(arena, "test", text, &program));
-    ck_assert_ptr_null(ent_program_plan_memory(program, arena, &memory));
-    ck_assert_ptr_null(ent_runtime_create(arena, registry, program, NULL, &runtime));
+    fixture f;
+    open_text(&f, "fake", text, NULL);
+    must_open(&f);
     float x[4] = {1, 2, 3, 4};
     int64_t n[2] = {3, 5};
     ent_tensor inputs[2] = {
@@ -41,19 +29,17 @@ START_TEST(a_bound_input_takes_its_value_only) {
     ent_tensor output = {0};
     for (int round = 0; round < 2; round++) {
         n[1] = 5;
-        ck_assert_ptr_null(ent_runtime_run(runtime, inputs, &output));
+        ck_assert_ptr_null(ent_runtime_run(f.runtime, inputs, &output));
         ck_assert_float_eq(((float *)output.data)[3], 8);
         n[1] = -7;
-        ent_status status = ent_runtime_run(runtime, inputs, &output);
+        ent_status status = ent_runtime_run(f.runtime, inputs, &output);
         ck_assert_ptr_nonnull(status);
         ck_assert_int_eq(status->code, ENT_ERROR_UNSUPPORTED);
         ck_assert_str_eq(status->rule, "runtime.guard");
         ck_assert_str_eq(status->place, "input 'n'");
         ck_assert_ptr_nonnull(strstr(status->text, "element 1 is -7; this bundle was compiled for 5 there"));
     }
-    ent_runtime_destroy(runtime);
-    ent_host_close(registry);
-    ent_arena_destroy(arena);
+    close_fixture(&f);
 }
 END_TEST
 

@@ -1,58 +1,45 @@
-#include "core/runtime/runtime.h"
-
-#include "tests/unit/runtime_fake.h"
-
-#include <check.h> /* last: it defines fail as a macro */
+#include "tests/unit/runtime_fixture.h"
 
 static const char text[] =
     "program \"loop\"\n"
-    "device \"%s\" plugin \"fake\" parameters \"\"\n"
+    "device \"%D\" plugin \"fake\" parameters \"\"\n"
     "kernel \"double\" device 0 depth region tier generic requirement \"\" blob \"scale 2\"\n"
     "kernel \"small\" device 0 depth region tier generic requirement \"\" blob \"below 100\"\n"
     "function \"main\"\n"
-    "  value %%0 \"x\" input device 0 f32 [4] bytes 16\n"
-    "  value %%1 \"m\" input device 0 i64 [] bytes 8\n"
-    "  value %%2 \"go\" input device 0 bool [] bytes 1\n"
-    "  value %%3 \"iteration\" temporary device 0 i64 [] bytes 8\n"
-    "  value %%4 \"condition\" temporary device 0 bool [] bytes 1\n"
-    "  value %%5 \"y\" output device 0 f32 [4] bytes 16\n"
-    "  value %%6 \"next\" temporary device 0 bool [] bytes 1\n"
-    "  value %%7 \"next\" temporary device 0 f32 [4] bytes 16\n"
-    "  step copy \"state\" device 0 values %%2 %%4\n"
-    "  step copy \"state\" device 0 values %%0 %%5\n"
-    "  step loop \"loop\" device 0 function 1 trips %%1 condition %%4 states 1 values %%3 %%4 %%5 %%6 %%7 "
+    "  value %0 \"x\" input device 0 f32 [4] bytes 16\n"
+    "  value %1 \"m\" input device 0 i64 [] bytes 8\n"
+    "  value %2 \"go\" input device 0 bool [] bytes 1\n"
+    "  value %3 \"iteration\" temporary device 0 i64 [] bytes 8\n"
+    "  value %4 \"condition\" temporary device 0 bool [] bytes 1\n"
+    "  value %5 \"y\" output device 0 f32 [4] bytes 16\n"
+    "  value %6 \"next\" temporary device 0 bool [] bytes 1\n"
+    "  value %7 \"next\" temporary device 0 f32 [4] bytes 16\n"
+    "  step copy \"state\" device 0 values %2 %4\n"
+    "  step copy \"state\" device 0 values %0 %5\n"
+    "  step loop \"loop\" device 0 function 1 trips %1 condition %4 states 1 values %3 %4 %5 %6 %7 "
     "region 0\n"
-    "  inputs %%0 %%1 %%2\n"
-    "  outputs %%5\n"
+    "  inputs %0 %1 %2\n"
+    "  outputs %5\n"
     "end\n"
     "function \"body\"\n"
-    "  value %%0 \"i\" input device 0 i64 [] bytes 8\n"
-    "  value %%1 \"c\" input device 0 bool [] bytes 1\n"
-    "  value %%2 \"a\" input device 0 f32 [4] bytes 16\n"
-    "  value %%3 \"k\" output device 0 bool [] bytes 1\n"
-    "  value %%4 \"b\" output device 0 f32 [4] bytes 16\n"
-    "  step dispatch \"s\" device 0 kernel 0 values %%2 %%4\n"
-    "  step dispatch \"t\" device 0 kernel 1 values %%4 %%3\n"
-    "  inputs %%0 %%1 %%2\n"
-    "  outputs %%3 %%4\n"
+    "  value %0 \"i\" input device 0 i64 [] bytes 8\n"
+    "  value %1 \"c\" input device 0 bool [] bytes 1\n"
+    "  value %2 \"a\" input device 0 f32 [4] bytes 16\n"
+    "  value %3 \"k\" output device 0 bool [] bytes 1\n"
+    "  value %4 \"b\" output device 0 f32 [4] bytes 16\n"
+    "  step dispatch \"s\" device 0 kernel 0 values %2 %4\n"
+    "  step dispatch \"t\" device 0 kernel 1 values %4 %3\n"
+    "  inputs %0 %1 %2\n"
+    "  outputs %3 %4\n"
     "end\n";
 
 static const char *const variants[] = {"fake", "fake:far", "fake:lazy"};
 enum { VARIANTS = 3 };
 
 START_TEST(a_loop_ends_by_count_or_condition) {
-    ent_arena *arena = ent_arena_create(0);
-    ent_host_options options = {.plugin_path = "/nonexistent", .no_environment = true};
-    ent_host_registry *registry;
-    ent_program *program;
-    ent_runtime *runtime;
-    ent_memory_result memory;
-    ck_assert_ptr_null(ent_host_scan(arena, &options, &registry));
-    ck_assert_ptr_null(ent_host_add_static(registry, &fake_plugin, true));
-    ck_assert_ptr_null(
-        ent_program_parse(arena, "test", ent_arena_format(arena, text, variants[_i]), &program));
-    ck_assert_ptr_null(ent_program_plan_memory(program, arena, &memory));
-    ck_assert_ptr_null(ent_runtime_create(arena, registry, program, NULL, &runtime));
+    fixture f;
+    open_text(&f, variants[_i], text, NULL);
+    must_open(&f);
     float x[4] = {1, 2, 3, 4};
     int64_t trips = 0;
     uint8_t go = 1;
@@ -70,13 +57,11 @@ START_TEST(a_loop_ends_by_count_or_condition) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ent_tensor output = {0};
         trips = cases[i].trips, go = cases[i].go;
-        ck_assert_ptr_null(ent_runtime_run(runtime, inputs, &output));
+        ck_assert_ptr_null(ent_runtime_run(f.runtime, inputs, &output));
         ck_assert_float_eq(((float *)output.data)[0], cases[i].first);
         ck_assert_float_eq(((float *)output.data)[3], 4 * cases[i].first);
     }
-    ent_runtime_destroy(runtime);
-    ent_host_close(registry);
-    ent_arena_destroy(arena);
+    close_fixture(&f);
 }
 END_TEST
 
