@@ -32,30 +32,45 @@ static bool is_pointwise(const ent_node *node) {
  */
 static uint32_t input_mask(const ent_module *module, const ent_node *node, uint32_t index, uint32_t mask) {
     uint32_t value = node->inputs[index], out = 0;
-    if (value == NONE || node->op == ENT_OP_ConstantOfShape || (node->op == ENT_OP_Expand && index > 0))
-        return 0;
+    bool counts = index > 0 && (node->op == ENT_OP_Expand || node->op == ENT_OP_Tile); /* not data */
+    if (value == NONE || node->op == ENT_OP_ConstantOfShape || counts) return 0;
     if (node->op == ENT_OP_MatMul) mask &= index == 0 ? ~1u : ~2u; /* these it sums over, or repeats for */
     for (uint32_t axis = 0; axis < ENT_MAX_RANK; axis++)
         if ((mask >> axis & 1) && dim_at(module, value, axis) != 1) out |= 1u << axis;
     return out;
 }
 
+/* A Tile repeats nothing along the axes. */
+static bool repeats_others(const ent_module *module, const ent_node *node, uint32_t mask) {
+    for (uint32_t axis = 0; axis < ENT_MAX_RANK; axis++)
+        if ((mask >> axis & 1) &&
+            dim_at(module, node->inputs[0], axis) != dim_at(module, node->outputs[0], axis))
+            return false;
+    return true;
+}
+
+static bool passes(const ent_module *module, const ent_node *node, uint32_t mask) {
+    if (node->op == ENT_OP_Tile) return repeats_others(module, node, mask);
+    return node->op == ENT_OP_ConstantOfShape || node->op == ENT_OP_Expand || node->op == ENT_OP_MatMul ||
+           is_pointwise(node);
+}
+
 /* The node of the selection's graph that makes the value for nobody else and can make a part of it; or NULL.
  */
-static const ent_node *passing_producer(const ent_rewrite_context *context, uint32_t graph, uint32_t value) {
+static const ent_node *passing_producer(const ent_rewrite_context *context, uint32_t graph, uint32_t value,
+                                        uint32_t mask) {
     const ent_module *module = context->module;
     const ent_node *node = ent_rewrite_producer(context, value);
     if (!node || node->graph != graph || node->output_count != 1 || !ent_rewrite_single_use(context, value))
         return NULL;
-    bool passes = node->op == ENT_OP_ConstantOfShape || node->op == ENT_OP_Expand ||
-                  node->op == ENT_OP_MatMul || is_pointwise(node);
-    for (uint32_t i = 0; i < node->input_count && passes; i++) {
+    for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == NONE) continue;
         const ent_value *v = ent_module_value(module, node->inputs[i]);
-        passes = ent_value_static(module, node->inputs[i]) && ent_dtype_bits((ent_dtype)v->dtype) >= 8 &&
-                 (node->op != ENT_OP_MatMul || v->rank >= 2);
+        if (!ent_value_static(module, node->inputs[i]) || ent_dtype_bits((ent_dtype)v->dtype) < 8 ||
+            (node->op == ENT_OP_MatMul && v->rank < 2))
+            return NULL;
     }
-    return passes ? node : NULL;
+    return passes(module, node, mask) ? node : NULL;
 }
 
 /* Elements of the values that a selection along `mask` would select from, if it moved as far up as it gains.
@@ -63,7 +78,7 @@ static const ent_node *passing_producer(const ent_rewrite_context *context, uint
 static int64_t read_elements(const ent_rewrite_context *context, uint32_t graph, uint32_t value,
                              uint32_t mask, uint32_t look_back) {
     int64_t elements = ent_value_elements(context->module, value), sum = 0;
-    const ent_node *node = look_back ? passing_producer(context, graph, value) : NULL;
+    const ent_node *node = look_back ? passing_producer(context, graph, value, mask) : NULL;
     if (elements < 0 || !node) return elements < 0 ? INT64_MAX : elements;
     for (uint32_t i = 0; i < node->input_count; i++) {
         uint32_t part = input_mask(context->module, node, i, mask);
@@ -118,13 +133,11 @@ static bool read_slice(const ent_rewrite_context *context, const ent_node *node,
 static bool read_selection(const ent_rewrite_context *context, const ent_node *node, selection *s) {
     if ((node->op != ENT_OP_Gather && node->op != ENT_OP_Slice) || node->outputs[0] == NONE) return false;
     *s = (selection){.source = node->inputs[0], .graph = node->graph};
-    if (!passing_producer(context, node->graph, s->source)) return false;
     int64_t before = ent_value_elements(context->module, s->source),
             after = ent_value_elements(context->module, node->outputs[0]);
     if (before < 0 || after < 0 || after >= before) return false;
-    if (!(node->op == ENT_OP_Gather ? read_gather(context, node, s) : read_slice(context, node, s)) ||
-        !s->mask)
-        return false;
+    bool read = node->op == ENT_OP_Gather ? read_gather(context, node, s) : read_slice(context, node, s);
+    if (!read || !s->mask || !passing_producer(context, node->graph, s->source, s->mask)) return false;
     return read_elements(context, s->graph, s->source, s->mask, LOOK_BACK) < before;
 }
 
