@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_VERSION 3
+#define CACHE_VERSION 4
 #define MAX_FILE_BYTES 16384
 
 static const struct field {

@@ -76,6 +76,7 @@ typedef struct exec_run {
     const void *packed_b,
         *packed_by; /* what the pack area of which matrix step holds; NULL: nothing of use */
     int64_t packed_n;
+    uint64_t tables_made; /* by step: tables that are the same for every instance are in its scratch */
     int64_t variables[ENT_TILE_MAX_VARIABLES];
 } exec_run;
 

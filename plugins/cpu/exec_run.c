@@ -22,6 +22,7 @@ static void start(const exec_job *job, int thread, exec_run *run) {
     run->views = (exec_view *)(void *)run->scratch;
     run->extents = (int64_t *)(void *)(run->scratch + align(plan->tile_count * sizeof(exec_view)));
     run->packed_b = NULL;
+    run->tables_made = 0;
     memcpy(run->extents, plan->extents, plan->class_count * sizeof *run->extents);
 }
 

@@ -19,8 +19,10 @@ typedef struct segment {
 } segment;
 
 typedef struct axis_map {
-    int64_t *table;       /* offset of each position, or OUTSIDE; NULL: linear */
+    int64_t *table;       /* offset of each position, or OUTSIDE; NULL: linear. Then 1 if none is OUTSIDE */
     int64_t step, lo, hi; /* linear: step * position within [lo, hi) */
+    int64_t count;        /* of the table */
+    bool fixed;           /* the table is the same for every instance */
 } axis_map;
 
 typedef struct mover {
@@ -52,25 +54,28 @@ static bool add_coordinate(const exec_dim *dim, int64_t sum, int64_t gathered, i
     return true;
 }
 
-/* Positions start, start + step, ... without a division for each. */
-static void add_strided(const exec_dim *dim, int64_t start, int64_t step, int64_t n, int64_t *offsets) {
-    int64_t at = ent_expr_floordiv(start, dim->divisor), left = start - at * dim->divisor;
-    int64_t whole = ent_expr_floordiv(step, dim->divisor), part = step - whole * dim->divisor;
+/* Positions start, start + step, ... without a division for each. True when all are inside. */
+static bool add_strided(const exec_dim *dim, int64_t start, int64_t step, int64_t n, int64_t *offsets) {
+    const exec_dim d = *dim; /* its own copy: what is written to offsets cannot change it */
+    int64_t at = ent_expr_floordiv(start, d.divisor), left = start - at * d.divisor;
+    int64_t whole = ent_expr_floordiv(step, d.divisor), part = step - whole * d.divisor;
+    int64_t last = ent_expr_floordiv(start + step * (n - 1), d.divisor);
+    bool plain = d.block == 1 && !d.exact && at >= 0 && at < d.limit && last >= 0 && last < d.limit;
     for (int64_t i = 0; i < n; i++) {
-        bool inside = at >= 0 && at < dim->limit && !(dim->exact && left != 0);
-        if (!inside)
+        if (plain)
+            offsets[i] = offsets[i] == OUTSIDE ? OUTSIDE : offsets[i] + at * d.stride;
+        else if (at < 0 || at >= d.limit || (d.exact && left != 0))
             offsets[i] = OUTSIDE;
         else if (offsets[i] != OUTSIDE)
-            offsets[i] += dim->block == 1
-                              ? at * dim->stride
-                              : at / dim->block * dim->stride + at % dim->block * dim->block_stride;
+            offsets[i] +=
+                d.block == 1 ? at * d.stride : at / d.block * d.stride + at % d.block * d.block_stride;
         at += whole;
         left += part;
-        if (left >= dim->divisor) {
-            left -= dim->divisor;
-            at++;
-        }
+        bool over = left >= d.divisor;
+        left -= over ? d.divisor : 0;
+        at += over;
     }
+    return plain;
 }
 
 /* A gathered dim along one axis: index[i * index_step] is added to the coordinate. */
@@ -85,11 +90,11 @@ static inline int64_t index_at(const indices *index, bool wide, int64_t i) {
                 : ((const int32_t *)(const void *)index->base)[i * index->step];
 }
 
-static inline void add_gathered_as(const exec_dim *dim, int64_t start, int64_t step, const indices *index,
+static inline bool add_gathered_as(const exec_dim *dim, int64_t start, int64_t step, const indices *index,
                                    bool wide, int64_t n, int64_t *offsets) {
-    const exec_dim d = *dim; /* its own copy: what is written to offsets cannot change it */
+    const exec_dim d = *dim;
     const indices from = *index;
-    bool plain = d.divisor == 1 && d.block == 1;
+    bool plain = d.divisor == 1 && d.block == 1, any = false;
     for (int64_t i = 0; i < n; i++, start += step) {
         int64_t gathered = index_at(&from, wide, i), at;
         if (offsets[i] == OUTSIDE) continue;
@@ -97,18 +102,20 @@ static inline void add_gathered_as(const exec_dim *dim, int64_t start, int64_t s
             bool outside = __builtin_add_overflow(start, gathered, &at) | ((uint64_t)at >= (uint64_t)d.limit);
             int64_t sum = (int64_t)((uint64_t)offsets[i] + (uint64_t)at * (uint64_t)d.stride);
             offsets[i] = outside ? OUTSIDE : sum;
+            any |= outside;
         } else if (!add_coordinate(&d, start, gathered, &offsets[i])) {
             offsets[i] = OUTSIDE;
+            any = true;
         }
     }
+    return !any;
 }
 
-static void add_gathered(const exec_dim *dim, int64_t start, int64_t step, const indices *index, int64_t n,
+/* True when all of them are inside. */
+static bool add_gathered(const exec_dim *dim, int64_t start, int64_t step, const indices *index, int64_t n,
                          int64_t *offsets) {
-    if (index->wide)
-        add_gathered_as(dim, start, step, index, true, n, offsets);
-    else
-        add_gathered_as(dim, start, step, index, false, n, offsets);
+    return index->wide ? add_gathered_as(dim, start, step, index, true, n, offsets)
+                       : add_gathered_as(dim, start, step, index, false, n, offsets);
 }
 
 /* The indices along `axis` from a position on. */
@@ -155,40 +162,64 @@ static void add_linear(mover *m, const exec_dim *dim, axis_map *axis, int64_t st
     if (m->constant != OUTSIDE) m->constant += start * dim->stride;
 }
 
-static void add_dim(mover *m, const exec_dim *dim, uint32_t gather, uint32_t axis) {
+static void add_to_table(const mover *m, const exec_dim *dim, uint32_t gather, uint32_t a, int64_t start) {
     const int64_t position[EXEC_RANK] = {0};
-    int64_t start = exec_dim_start(m->run, dim), step = dim->axis == axis ? dim->step : 0;
-    if (axis == EXEC_NONE) {
-        m->rest[m->rest_count++] = (uint32_t)(dim - m->access->dims);
-    } else if (axis == EXEC_RANK) {
-        add_constant(m, dim, gather, start);
-    } else if (!m->axes[axis].table) {
-        add_linear(m, dim, &m->axes[axis], start);
-    } else if (gather == EXEC_NONE) {
-        add_strided(dim, start, step, m->extents[axis], m->axes[axis].table);
+    const axis_map *axis = &m->axes[a];
+    int64_t step = dim->axis == a ? dim->step : 0;
+    bool inside;
+    if (gather == EXEC_NONE) {
+        inside = add_strided(dim, start, step, axis->count, axis->table);
     } else {
-        indices index = indices_along(m, gather, position, axis);
-        add_gathered(dim, start, step, &index, m->extents[axis], m->axes[axis].table);
+        indices index = indices_along(m, gather, position, a);
+        inside = add_gathered(dim, start, step, &index, axis->count, axis->table);
+    }
+    axis->table[axis->count] &= inside;
+}
+
+static void add_dim(mover *m, const exec_dim *dim, uint32_t gather, uint32_t axis, bool made) {
+    int64_t start = exec_dim_start(m->run, dim);
+    if (axis == EXEC_NONE)
+        m->rest[m->rest_count++] = (uint32_t)(dim - m->access->dims);
+    else if (axis == EXEC_RANK)
+        add_constant(m, dim, gather, start);
+    else if (!m->axes[axis].table)
+        add_linear(m, dim, &m->axes[axis], start);
+    else if (!(m->axes[axis].fixed && made))
+        add_to_table(m, dim, gather, axis, start);
+}
+
+/* Which axes need a table, and which tables no variable moves. */
+static void find_tables(mover *m, uint32_t *axis_of_dim, int64_t *room) {
+    for (uint32_t a = 0; a < m->tile->rank; a++)
+        m->axes[a] = (axis_map){.hi = m->extents[a], .fixed = true, .count = m->tile->shape[a]};
+    for (uint32_t d = 0; d < m->access->rank; d++) {
+        const exec_dim *dim = &m->access->dims[d];
+        uint32_t axis = axis_of_dim[d] = axis_of(m, dim, m->gathers[d]);
+        if (axis >= EXEC_RANK) continue;
+        if (m->gathers[d] != EXEC_NONE || dim->divisor != 1 || dim->block != 1) m->axes[axis].table = room;
+        if (m->gathers[d] != EXEC_NONE || dim->term_count) m->axes[axis].fixed = false;
     }
 }
 
-static void make_axes(mover *m, int64_t *room) {
-    uint32_t axis[ENT_MAX_RANK];
-    for (uint32_t a = 0; a < m->tile->rank; a++) m->axes[a] = (axis_map){NULL, 0, 0, m->extents[a]};
-    for (uint32_t d = 0; d < m->access->rank; d++) {
-        const exec_dim *dim = &m->access->dims[d];
-        axis[d] = axis_of(m, dim, m->gathers[d]);
-        if (axis[d] >= EXEC_RANK || (m->gathers[d] == EXEC_NONE && dim->divisor == 1 && dim->block == 1))
-            continue;
-        m->axes[axis[d]].table = room; /* set for good below */
-    }
+/* made: the tables that are fixed are in place. */
+static void make_axes(mover *m, int64_t *room, bool made) {
+    uint32_t axis_of_dim[ENT_MAX_RANK];
+    find_tables(m, axis_of_dim, room);
     for (uint32_t a = 0; a < m->tile->rank; a++) {
-        if (!m->axes[a].table) continue;
-        m->axes[a].table = memset(room, 0, (size_t)m->extents[a] * sizeof *room);
-        room += m->extents[a];
+        axis_map *axis = &m->axes[a];
+        if (axis->table) {
+            axis->table = room;
+            if (!axis->fixed) axis->count = m->extents[a];
+            if (!axis->fixed || !made) {
+                memset(axis->table, 0, (size_t)axis->count * sizeof *room);
+                axis->table[axis->count] = 1;
+            }
+        }
+        room += m->tile->shape[a] + 1;
     }
     m->row = room;
-    for (uint32_t d = 0; d < m->access->rank; d++) add_dim(m, &m->access->dims[d], m->gathers[d], axis[d]);
+    for (uint32_t d = 0; d < m->access->rank; d++)
+        add_dim(m, &m->access->dims[d], m->gathers[d], axis_of_dim[d], made);
 }
 
 static int64_t offset_on(const axis_map *axis, int64_t position) {
@@ -206,7 +237,7 @@ size_t exec_move_scratch(exec_plan *plan, exec_step *step, size_t offset) {
     if (plan->accesses[step->access].affine) return offset;
     step->data_offset = offset;
     for (uint32_t a = 0; a < tile->rank; a++) {
-        offset += (size_t)tile->shape[a] * sizeof(int64_t);
+        offset += (size_t)(tile->shape[a] + 1) * sizeof(int64_t);
         longest = tile->shape[a] > longest ? tile->shape[a] : longest;
     }
     return (offset + (size_t)longest * sizeof(int64_t) + 63) & ~(size_t)63;
@@ -260,18 +291,19 @@ static void make_segments(mover *m) {
 /* ---- rows ---- */
 
 #define PICK(type)                                                                                           \
-    for (int64_t i = 0; i < n; i++)                                                                          \
-        if (at[i] != OUTSIDE)                                                                                \
-            ((type *)(void *)row)[i * stride] = ((const type *)(const void *)from)[at[i]];                   \
-        else                                                                                                 \
-            ((type *)(void *)row)[i * stride] = *(const type *)(const void *)m->fill
+    for (int64_t i = 0; i < n && inside; i++)                                                                \
+        ((type *)(void *)row)[i * stride] = ((const type *)(const void *)from)[at[i]];                       \
+    for (int64_t i = 0; i < n && !inside; i++)                                                               \
+    ((type *)(void *)row)[i * stride] =                                                                      \
+        *(at[i] != OUTSIDE ? (const type *)(const void *)from + at[i] : (const type *)(const void *)m->fill)
 #define PUT(type)                                                                                            \
     for (int64_t i = 0; i < n; i++)                                                                          \
         if (at[i] != OUTSIDE) ((type *)(void *)from)[at[i]] = ((const type *)(const void *)row)[i * stride]
 
-/* Element by element; `from` is the place of offset 0. */
+/* Element by element; `from` is the place of offset 0. inside: all are. */
 /* size: table */
-static void pick(const mover *m, char *from, const int64_t *at, int64_t n, char *row, int64_t stride) {
+static void pick(const mover *m, char *from, const int64_t *at, bool inside, int64_t n, char *row,
+                 int64_t stride) {
     if (m->fill) switch (m->bytes) {
         case 1:
             PICK(uint8_t);
@@ -316,7 +348,9 @@ static void move_segment(const mover *m, const segment *s, int64_t outer, char *
     if (s->kind == NOWHERE || outer == OUTSIDE) {
         if (m->fill) copy_run(m, n, m->fill, 0, row, stride);
     } else if (s->kind == PICKED) {
-        pick(m, m->buffer + outer * m->bytes, m->axes[m->inner].table + s->begin, n, row, stride);
+        const axis_map *axis = &m->axes[m->inner];
+        pick(m, m->buffer + outer * m->bytes, axis->table + s->begin, axis->table[axis->count] != 0, n, row,
+             stride);
     } else {
         char *at = m->buffer + (outer + s->first) * m->bytes;
         if (m->fill)
@@ -337,7 +371,7 @@ static void move_gathered_row(const mover *m, const int64_t *position, int64_t o
         indices index = indices_along(m, m->gathers[m->rest[r]], position, m->inner);
         add_gathered(dim, start, step, &index, n, m->row);
     }
-    pick(m, m->buffer + outer * m->bytes, m->row, n, row, m->strides[m->inner]);
+    pick(m, m->buffer + outer * m->bytes, m->row, false, n, row, m->strides[m->inner]);
 }
 
 static void move_row(const mover *m, const int64_t *position, int64_t outer, char *row) {
@@ -354,10 +388,7 @@ static bool gathers_rows(const mover *m) {
         return false;
     const segment *s = &m->segments[0];
     const axis_map *axis = &m->axes[m->inner - 1];
-    if (s->kind != LINEAR || s->step != 1 || !axis->table) return false;
-    for (int64_t i = 0; i < m->extents[m->inner - 1]; i++)
-        if (axis->table[i] == OUTSIDE) return false;
-    return true;
+    return s->kind == LINEAR && s->step == 1 && axis->table && axis->table[axis->count];
 }
 
 /* The rows along the axis before the innermost; position is at its first. A row from where the one before
@@ -423,7 +454,10 @@ void exec_move_by_table(exec_run *run, const exec_step *step, uint32_t index, co
         m.extents[a] = exec_extent(run, tile, a);
         m.strides[a] = run->views[index].strides[a];
     }
-    make_axes(&m, (int64_t *)(void *)(run->scratch + (size_t)step->data_offset));
+    size_t number = (size_t)(step - run->plan->steps);
+    uint64_t bit = number < 64 ? (uint64_t)1 << number : 0;
+    make_axes(&m, (int64_t *)(void *)(run->scratch + (size_t)step->data_offset), run->tables_made & bit);
+    run->tables_made |= bit;
     while (m.inner > 0 && m.extents[m.inner] == 1) { /* axes of one element */
         m.constant = plus(m.constant, offset_on(&m.axes[m.inner], 0));
         m.inner--;
