@@ -111,8 +111,28 @@ void exec_permute(exec_run *run, const exec_step *step) {
               run->views[step->dst].strides, to->element_bytes);
 }
 
+/* n numbers from `value` on, each `step` more. */
+/* size: table */
+static void count(char *to, uint32_t dtype, uint64_t value, uint64_t step, int64_t n) {
+    switch (dtype) {
+    case ENT_DTYPE_F32:
+        for (int64_t i = 0; i < n; i++, value += step) ((float *)(void *)to)[i] = (float)(int64_t)value;
+        break;
+    case ENT_DTYPE_I64:
+        for (int64_t i = 0; i < n; i++, value += step) ((uint64_t *)(void *)to)[i] = value;
+        break;
+    case ENT_DTYPE_I32:
+        for (int64_t i = 0; i < n; i++, value += step) ((uint32_t *)(void *)to)[i] = (uint32_t)value;
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++, value += step) ent_ops_store_i64(to, dtype, i, (int64_t)value);
+        break;
+    }
+}
+
 void exec_iota(exec_run *run, const exec_step *step) {
     const exec_tile *tile = &run->plan->tiles[step->dst];
+    uint32_t inner = tile->rank - 1;
     uint64_t start = step->op->f[0] >= -9223372036854775808.0 && step->op->f[0] < 9223372036854775808.0
                          ? (uint64_t)(int64_t)step->op->f[0]
                          : (uint64_t)INT64_MIN;
@@ -122,16 +142,13 @@ void exec_iota(exec_run *run, const exec_step *step) {
     char *base = run->views[step->dst].base;
     int64_t extents[EXEC_RANK] = {1, 1, 1, 1}, position[EXEC_RANK] = {0};
     extents_of(run, tile, extents);
-    for (;;) {
+    for (;;) { /* row by row */
         uint64_t value = start;
-        for (uint32_t a = 0; a < tile->rank; a++)
+        for (uint32_t a = 0; a < inner; a++)
             if (step->op->axis_mask >> a & 1) value += (uint64_t)position[a];
-        int64_t at = dot(tile->rank, tile->strides, position);
-        if (tile->dtype == ENT_DTYPE_F32)
-            ((float *)(void *)base)[at] = (float)(int64_t)value;
-        else
-            ent_ops_store_i64(base, tile->dtype, at, (int64_t)value);
-        uint32_t a = tile->rank;
+        count(base + dot(tile->rank, tile->strides, position) * tile->element_bytes, tile->dtype, value,
+              step->op->axis_mask >> inner & 1, extents[inner]);
+        uint32_t a = inner;
         while (a > 0 && ++position[a - 1] == extents[a - 1]) position[--a] = 0;
         if (a == 0) return;
     }
