@@ -37,6 +37,16 @@ char *fuzz_text(const uint8_t *data, size_t size) {
     return text;
 }
 
+static bool accepted;
+
+void fuzz_accept(void) {
+    accepted = true;
+}
+
+bool fuzz_accepted(void) {
+    return accepted;
+}
+
 void fuzz_check(bool condition, const char *what, const char *detail) {
     if (condition) return;
     fprintf(stderr, "fuzz check failed: %s\n%s\n", what, detail ? detail : "");

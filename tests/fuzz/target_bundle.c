@@ -77,7 +77,9 @@ static void prepare(ent_arena *arena, const ent_program *program) {
     ent_runtime_options options = {.threads = 1};
     fuzz_check_status(ent_host_scan(arena, &nowhere, &registry));
     fuzz_check_status(ent_host_add_static(registry, &ent_plugin_v1, true));
-    fuzz_check_status(ent_runtime_create(arena, registry, program, &options, &runtime));
+    ent_status status = ent_runtime_create(arena, registry, program, &options, &runtime);
+    fuzz_check_status(status);
+    if (!status) fuzz_accept();
     ent_runtime_destroy(runtime);
     ent_host_close(registry);
 }

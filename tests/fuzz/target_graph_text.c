@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!status) status = ent_module_verify(module, arena);
     fuzz_check_status(status);
     if (!status) {
+        fuzz_accept();
         const char *printed = ent_module_print(module, arena);
         status = strstr(printed, " hash ") ? NULL : ent_module_parse(arena, "printed", printed, &again);
         fuzz_check(!status, status ? status->text : "", printed);

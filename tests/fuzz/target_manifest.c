@@ -9,6 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (plugin.refused)
         fuzz_check(plugin.refused_rule && plugin.refused[0], "a refusal without a rule", plugin.refused);
     else
+        fuzz_accept();
+    if (!plugin.refused)
         fuzz_check(plugin.library_path && plugin.library_path[0] && plugin.name[0],
                    "a plugin without a library", "");
     ent_arena_destroy(arena);

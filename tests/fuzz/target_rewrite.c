@@ -36,7 +36,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                          .deadline_ns = ent_time_ns() + (FUZZ_SECONDS - 2) * (uint64_t)1000000000};
     ent_arena *arena = ent_arena_create_within(&budget), *scratch = ent_arena_create_within(&budget);
     char *text = fuzz_text(data, size);
-    fuzz_check_status(run(text, arena, scratch));
+    ent_status status = run(text, arena, scratch);
+    fuzz_check_status(status);
+    if (!status) fuzz_accept();
     free(text);
     ent_arena_destroy(scratch);
     ent_arena_destroy(arena);

@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ent_status status = ent_tile_decode(arena, copy, size, &program);
     fuzz_check_status(status);
     if (!status) {
+        fuzz_accept();
         ent_str bytes, twice;
         ent_text text;
         ent_text_init(&text, arena);

@@ -32,6 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ent_tile_program *program = NULL;
     ent_status status = ent_tile_parse(arena, "fuzz", text, size, &program);
     fuzz_check_status(status);
+    if (!status) fuzz_accept();
     if (!status) check_forms(program, arena);
     free(text);
     ent_arena_destroy(arena);
