@@ -108,7 +108,8 @@ typedef enum ent_tile_opcode {
     ENT_TILE_STORE = 2,  /* buffer[access] = src[0] */
     ENT_TILE_FILL = 3,   /* dst = f[0] */
     ENT_TILE_MMA = 4,    /* dst[m.., n] += sum_k a[m.., k] * b[k, n]; leading axes of a are all m; dst is f32
-                            (i32 for int8).    flag TRANSPOSE_B: b[n, k] */
+                            (i32, whose sums wrap, for 8-bit integers, each less its zero point: f[0] of
+                            a, f[1] of b). flag TRANSPOSE_B: b[n, k] */
     ENT_TILE_MAP = 5,    /* dst = map(src...); same rank, size-1 axes of sources broadcast */
     ENT_TILE_REDUCE = 6, /* dst = kind over the axes in axis_mask of src[0]; dst has size 1 there */
     ENT_TILE_LOOP = 7,   /* variable = begin; < end; += step */

@@ -74,6 +74,29 @@ static void run_gemm_with_packing(const bench_case *c) {
     run_gemm(c);
 }
 
+/* 8-bit integers: the operands' floats as bytes, A packed on the way. */
+static void run_gemm8(const bench_case *c) {
+    enum { ROWS = 48, DEPTH = 1024 };
+    static char block[ROWS * DEPTH * sizeof(int16_t)];
+    for (int64_t m0 = 0; m0 < c->image; m0 += ROWS) {
+        int64_t rows = c->image - m0 < ROWS ? c->image - m0 : ROWS;
+        for (int64_t i = 0; i < rows; i++)
+            k->pack_a8((const uint8_t *)c->a + (m0 + i) * c->channels, 1, c->channels, false, 128,
+                       block + i * c->channels * k->a8_bytes);
+        ent_cpu_gemm8 g = {.m = rows,
+                           .n = c->filters,
+                           .k = c->channels,
+                           .a = block,
+                           .a_stride = c->channels,
+                           .a_zero = 128,
+                           .b = (const uint8_t *)c->packed,
+                           .b_panel_stride = c->channels * ENT_CPU_PANEL,
+                           .b_signed = true,
+                           .c = {.base = c->c + m0 * c->filters, .stride = c->filters}};
+        k->gemm8(&g);
+    }
+}
+
 static void run_gemv(const bench_case *c) {
     ent_cpu_gemm g = {.m = 1,
                       .n = c->filters,
@@ -217,6 +240,8 @@ static bench_case cases[] = {
      .channels = 1024,
      .filters = 1024},
     {.name = "gemm_f32_128x384x384", .run = run_gemm, .image = 128, .channels = 384, .filters = 384},
+    {.name = "gemm_u8i8_1024", .run = run_gemm8, .image = 1024, .channels = 1024, .filters = 1024},
+    {.name = "gemm_u8i8_128x384x384", .run = run_gemm8, .image = 128, .channels = 384, .filters = 384},
     {.name = "gemv_f32_2048x1000", .run = run_gemv, .image = 1, .channels = 2048, .filters = 1000},
     {.name = "conv_1x1_56x56_64_256",
      .run = run_convolution,
@@ -297,6 +322,7 @@ static void print_probe(bool json) {
                  {"probe_dram_read_gb_s", p.dram_read_bytes_per_ns},
                  {"probe_fork_join_ns", p.fork_join_ns},
                  {"probe_gemm_share", p.gemm_share},
+                 {"probe_gemm8_share", p.gemm8_share},
                  {"probe_depthwise_share", p.depthwise_share},
                  {"probe_add_ns", p.elementwise_cheap_ns},
                  {"probe_tanh_ns", p.elementwise_costly_ns},

@@ -118,7 +118,7 @@ static bool set_conv(fusion_group *group, uint32_t item, fusion_contraction *c) 
     c->a = it->inputs[0];
     c->b = it->inputs[1];
     c->kind = c->transposed ? "conv-transpose" : "conv";
-    if (fusion_item_reads(it, 2)) c->bias = it->inputs[2];
+    if (it->op != ENT_OP_ConvInteger && fusion_item_reads(it, 2)) c->bias = it->inputs[2];
     if (!fusion_window_read(context, it, c->b, c->transposed, &c->window)) return false;
     c->groups = ent_attrs_int(it->attrs, "group", 1);
     if (c->groups < 1 || (c->transposed && !transposed_legal(&c->window))) return false;
@@ -153,18 +153,23 @@ static bool set_conv(fusion_group *group, uint32_t item, fusion_contraction *c) 
 
 /* ---- layouts ---- */
 
-static uint32_t block_of(const fusion_context *context) {
+/* The unit for a's dtype; halves run on that for f32. NULL: none. */
+static const ent_matrix_unit *unit_of(const fusion_context *context, uint32_t dtype) {
+    if (!fusion_is_byte(dtype)) dtype = ENT_DTYPE_F32;
     for (uint32_t i = 0; i < context->capability->matrix_unit_count; i++)
-        if (context->capability->matrix_units[i].dtype_a == ENT_DTYPE_F32)
-            return context->capability->matrix_units[i].b_block;
-    return 0;
+        if (context->capability->matrix_units[i].dtype_a == dtype)
+            return &context->capability->matrix_units[i];
+    return NULL;
 }
 
 /* Constant B: columns outermost in blocks of the unit's panel width, then taps, then k: every panel is read
- * in one run. Where a group's channels are no whole number of panels: columns innermost, not blocked. */
+ * in one run. Where a group's channels are no whole number of panels: columns innermost, not blocked. Bytes:
+ * as many of k side by side in a panel as the unit multiplies at once. */
 static ent_layout packed_layout(const fusion_context *context, const fusion_contraction *c) {
     const ent_value *b = fusion_value_of(context, c->b);
-    uint32_t rank = b->rank, at = 0, block = block_of(context), n_axis = FUSION_NONE, k_axis = FUSION_NONE;
+    const ent_matrix_unit *unit = unit_of(context, fusion_value_of(context, c->a)->dtype);
+    uint32_t rank = b->rank, at = 0, block = unit ? unit->b_block : 0, n_axis = FUSION_NONE,
+             k_axis = FUSION_NONE;
     ent_layout layout = ent_layout_plain(rank);
     for (uint32_t i = 0; i < rank; i++) {
         if (c->b_dim[i] != FUSION_NONE && c->b_dim[i] == c->n_dim) n_axis = i;
@@ -185,6 +190,11 @@ static ent_layout packed_layout(const fusion_context *context, const fusion_cont
         layout.block_count = 1;
         layout.block_axis[0] = (uint8_t)n_axis;
         layout.block_size[0] = (uint16_t)block;
+        if (unit->k > 1 && k_axis != FUSION_NONE) {
+            layout.block_count = 2;
+            layout.block_axis[1] = (uint8_t)k_axis;
+            layout.block_size[1] = (uint16_t)unit->k;
+        }
     }
     return layout;
 }
@@ -257,6 +267,31 @@ void fusion_grow_epilogues(fusion_group *group, void (*make)(fusion_group *group
     }
 }
 
+static bool is_integer_product(uint32_t op) {
+    return op == ENT_OP_MatMulInteger || op == ENT_OP_ConvInteger;
+}
+
+/* An absent zero point is 0; a list counts when all its numbers are equal. */
+static bool zero_point(const fusion_context *context, const fusion_item *item, uint32_t input, double *out) {
+    *out = 0;
+    if (input >= item->input_count || item->inputs[input] == ENT_ID_NONE) return true;
+    const ent_value *v = fusion_value_of(context, item->inputs[input]);
+    int64_t count = ent_value_elements(context->module, item->inputs[input]);
+    if (!v->constant || count < 1) return false;
+    *out = ent_ops_load_f64(v->constant->tensor.data, v->dtype, 0);
+    for (int64_t i = 1; i < count; i++)
+        if (ent_ops_load_f64(v->constant->tensor.data, v->dtype, i) != *out) return false;
+    return true;
+}
+
+/* Sums of i32 may wrap, as the operators' do: any order gives the same. */
+static bool integers_fit(const fusion_context *context, const fusion_item *item, fusion_contraction *c) {
+    uint32_t a = fusion_value_of(context, item->inputs[0])->dtype,
+             b = fusion_value_of(context, item->inputs[1])->dtype;
+    return fusion_is_byte(a) && fusion_is_byte(b) && unit_of(context, a) &&
+           zero_point(context, item, 2, &c->a_zero) && zero_point(context, item, 3, &c->b_zero);
+}
+
 static bool dtypes_fit(const fusion_context *context, const fusion_item *item) {
     uint32_t dtype = fusion_value_of(context, item->inputs[0])->dtype;
     if (dtype != ENT_DTYPE_F32 && dtype != ENT_DTYPE_F16 && dtype != ENT_DTYPE_BF16) return false;
@@ -281,12 +316,15 @@ void fusion_make_contraction(fusion_context *context, uint32_t item) {
         fusion_make_window(context, item);
         return;
     }
-    context->reason = "its dtype is none that matrix units take";
-    if (!dtypes_fit(context, it)) return;
-    context->reason = "its shape or attributes do not fit a contraction";
     clear(&c);
+    context->reason = is_integer_product(it->op)
+                          ? "its zero points are not one constant an operand, or no unit takes bytes"
+                          : "its dtype is none that matrix units take";
+    if (is_integer_product(it->op) ? !integers_fit(context, it, &c) : !dtypes_fit(context, it)) return;
+    context->reason = "its shape or attributes do not fit a contraction";
     fusion_group_begin(&group, context, it->graph);
-    bool fits = it->op == ENT_OP_MatMul ? set_matmul(&group, item, &c)
+    bool matrices = it->op == ENT_OP_MatMul || it->op == ENT_OP_MatMulInteger;
+    bool fits = matrices                ? set_matmul(&group, item, &c)
                 : it->op == ENT_OP_Gemm ? set_gemm(&group, item, &c)
                                         : set_conv(&group, item, &c);
     if (fits) fusion_grow_epilogues(&group, make_variants, &c);

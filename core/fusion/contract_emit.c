@@ -121,7 +121,8 @@ static int64_t maps_after(const emitter *e) {
 
 static void choose_tiles(emitter *e) {
     const fusion_contraction *c = e->c;
-    fusion_shape shape = {.m1 = 1,
+    fusion_shape shape = {.dtype = fusion_value_of(e->group->context, c->a)->dtype,
+                          .m1 = 1,
                           .m2 = 1,
                           .n = c->n,
                           .k = c->k,
@@ -351,12 +352,13 @@ static void multiply(emitter *e) {
         e->k_variable = ent_tile_builder_loop(b, 0, c->k, e->tiles.k);
         loops++;
     }
-    uint32_t a_tile = operand_tile(e, dtype, false), b_tile = operand_tile(e, dtype, true);
+    uint32_t a_tile = operand_tile(e, dtype, false),
+             b_tile = operand_tile(e, fusion_value_of(e->group->context, c->b)->dtype, true);
     ent_tile_access access = access_a(e);
-    ent_tile_builder_load(b, a_tile, &access, 0);
+    ent_tile_builder_load(b, a_tile, &access, c->a_zero);
     access = access_b(e);
     ent_tile_builder_load(b, b_tile, &access, 0);
-    ent_tile_builder_mma(b, e->acc, a_tile, b_tile, 0);
+    ent_tile_builder_mma_bytes(b, e->acc, a_tile, b_tile, 0, c->a_zero, c->b_zero);
     while (loops-- > 0) ent_tile_builder_end(b);
 }
 
@@ -398,12 +400,13 @@ bool fusion_contraction_emit(fusion_group *group, const fusion_contraction *c, c
     fusion_body_buffers(&e.body);
     uint16_t mask = fusion_group_find(group, anchor->outputs[0])->mask;
     uint32_t dtype = fusion_value_of(group->context, c->a)->dtype;
-    e.acc = fusion_body_tile(&e.body, ENT_DTYPE_F32, mask);
+    bool integers = fusion_is_byte(dtype);
+    e.acc = fusion_body_tile(&e.body, integers ? ENT_DTYPE_I32 : ENT_DTYPE_F32, mask);
     start_accumulator(&e);
     multiply(&e);
     scale_and_add(&e);
     uint32_t result = e.acc;
-    if (dtype != ENT_DTYPE_F32) {
+    if (dtype != ENT_DTYPE_F32 && !integers) {
         result = fusion_body_tile(&e.body, dtype, mask);
         ent_tile_builder_map1(&e.body.builder, ENT_MAP_COPY, result, e.acc, 0, 0);
     }

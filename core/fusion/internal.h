@@ -310,6 +310,7 @@ bool fusion_window_read(const fusion_context *context, const fusion_item *item, 
 /* A contraction as the tile choice sees it: m1 x m2 rows (m1 1 when rows are one axis), n columns, k x taps
  * to sum. */
 typedef struct fusion_shape {
+    uint32_t dtype; /* of a */
     int64_t m1, m2, n, k, taps;
     int64_t others;   /* instances that further grid axes multiply */
     int64_t n_within; /* n tiles must divide this (channels of one group); 0: no such rule */
@@ -342,6 +343,7 @@ typedef struct fusion_contraction {
     bool windowed, transposed;
     fusion_window window;
     double alpha, beta;
+    double a_zero, b_zero; /* of 8-bit integers, whose sums are i32 */
     const char *kind;
 } fusion_contraction;
 bool fusion_contraction_emit(fusion_group *group, const fusion_contraction *c, const ent_layout *a,
@@ -359,6 +361,9 @@ static inline const ent_value *fusion_value_of(const fusion_context *context, ui
 }
 static inline bool fusion_is_constant(const fusion_context *context, uint32_t value) {
     return ent_module_value(context->module, value)->constant != NULL;
+}
+static inline bool fusion_is_byte(uint32_t dtype) {
+    return dtype == ENT_DTYPE_I8 || dtype == ENT_DTYPE_U8;
 }
 static inline int64_t fusion_ceil(int64_t a, int64_t b) {
     return (a + b - 1) / b;

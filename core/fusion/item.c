@@ -31,6 +31,9 @@ bool fusion_item_reads(const fusion_item *item, uint32_t input) {
     case ENT_OP_ReduceLogSum:
     case ENT_OP_ReduceLogSumExp:
         return false;
+    case ENT_OP_MatMulInteger:
+    case ENT_OP_ConvInteger:
+        return input == 1; /* zero points are numbers in the program */
     default:
         return true;
     }
@@ -138,6 +141,8 @@ uint32_t fusion_item_class(const fusion_context *context, const fusion_item *ite
     case ENT_OP_Gemm:
     case ENT_OP_Conv:
     case ENT_OP_ConvTranspose:
+    case ENT_OP_MatMulInteger:
+    case ENT_OP_ConvInteger:
     case ENT_OP_MaxPool:
     case ENT_OP_AveragePool:
         return FUSION_ANCHOR;

@@ -191,9 +191,9 @@ static void add_channels_last(spread *s, uint32_t value) {
 }
 
 static bool wants_channels_last(uint32_t op) {
-    return op == ENT_OP_Conv || op == ENT_OP_ConvTranspose || op == ENT_OP_MaxPool ||
-           op == ENT_OP_AveragePool || op == ENT_OP_Resize || op == ENT_OP_GlobalAveragePool ||
-           op == ENT_OP_GlobalMaxPool;
+    return op == ENT_OP_Conv || op == ENT_OP_ConvInteger || op == ENT_OP_ConvTranspose ||
+           op == ENT_OP_MaxPool || op == ENT_OP_AveragePool || op == ENT_OP_Resize ||
+           op == ENT_OP_GlobalAveragePool || op == ENT_OP_GlobalMaxPool;
 }
 
 static bool keeps_axes(uint32_t op) {

@@ -31,11 +31,13 @@ static void read_device(chooser *c, const ent_capability *capability) {
             c->l3_gbps = level->unit_gbps > 0 ? level->unit_gbps : level->read_gbps;
     }
     if (c->l3_gbps <= 0) c->l3_gbps = 10;
+    uint32_t dtype =
+        fusion_is_byte(c->shape->dtype) ? c->shape->dtype : (uint32_t)ENT_DTYPE_F32; /* halves run in f32 */
     c->um = c->un = 1;
     c->gflops = 1;
     for (uint32_t i = 0; i < capability->matrix_unit_count; i++) {
         const ent_matrix_unit *unit = &capability->matrix_units[i];
-        if (unit->dtype_a != ENT_DTYPE_F32) continue;
+        if (unit->dtype_a != dtype) continue;
         c->um = unit->m > 0 ? unit->m : 1;
         c->un = unit->n > 0 ? unit->n : 1;
         c->gflops = unit->gflops > 0 ? unit->gflops : 1;

@@ -132,7 +132,7 @@ static double node_flops(const ent_module *module, const ent_node *node) {
     if (info->op_class == ENT_CLASS_CONTRACTION) {
         const ent_value *weight = ent_module_value(module, node->inputs[1]);
         double inner = 1;
-        if (node->op == ENT_OP_MatMul || node->op == ENT_OP_Gemm) {
+        if (node->op == ENT_OP_MatMul || node->op == ENT_OP_MatMulInteger || node->op == ENT_OP_Gemm) {
             const ent_value *left = ent_module_value(module, node->inputs[0]);
             bool transposed = node->op == ENT_OP_Gemm && ent_attrs_int(node->attrs, "transA", 0);
             if (left->rank > 0) inner = (double)left->dims[transposed ? 0 : left->rank - 1];

@@ -207,8 +207,8 @@ static void run_mma(machine *m, const ent_tile_op *op) {
                     sum.f +=
                         ent_ops_load_f64(a, av->dtype, r * depth + k) * ent_ops_load_f64(b, bv->dtype, b_at);
                 else
-                    sum.i +=
-                        ent_ops_load_i64(a, av->dtype, r * depth + k) * ent_ops_load_i64(b, bv->dtype, b_at);
+                    sum.i += (ent_ops_load_i64(a, av->dtype, r * depth + k) - (int64_t)op->f[0]) *
+                             (ent_ops_load_i64(b, bv->dtype, b_at) - (int64_t)op->f[1]);
             }
             put(dst, dv->dtype, r * columns + c, sum);
         }

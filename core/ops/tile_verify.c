@@ -290,6 +290,13 @@ static bool is_compute_float(uint32_t dtype) {
     return dtype == ENT_DTYPE_F32 || dtype == ENT_DTYPE_F16 || dtype == ENT_DTYPE_BF16;
 }
 
+static bool zero_point_legal(uint32_t dtype, double zero) {
+    double low = dtype == ENT_DTYPE_I8 ? -128 : 0, high = dtype == ENT_DTYPE_I8   ? 127
+                                                          : dtype == ENT_DTYPE_U8 ? 255
+                                                                                  : 0;
+    return zero >= low && zero <= high && zero == (double)(int32_t)zero;
+}
+
 static bool check_mma(verifier *v, const ent_tile_op *op) {
     if (!read_tile(v, op->source[0]) || !read_tile(v, op->source[1]) || !read_tile(v, op->dst)) return false;
     const ent_tile_value *a = &v->program->values[op->source[0]], *b = &v->program->values[op->source[1]];
@@ -304,6 +311,8 @@ static bool check_mma(verifier *v, const ent_tile_op *op) {
         return op_error(
             v, "dtypes %s x %s -> %s are not f32, f16 or bf16 pairs to f32, nor 8-bit integers to i32",
             ent_dtype_name(a->dtype), ent_dtype_name(b->dtype), ent_dtype_name(dst->dtype));
+    if (!zero_point_legal(a->dtype, op->f[0]) || !zero_point_legal(b->dtype, op->f[1]))
+        return op_error(v, "a zero point is no number of its operand's 8-bit type");
     uint32_t k_axis = op->flags & ENT_TILE_TRANSPOSE_B ? 1 : 0;
     if (b->rank != 2 || a->rank != dst->rank)
         return op_error(v, "ranks are not [m.., k] x [k, n] -> [m.., n]");

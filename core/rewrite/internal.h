@@ -23,6 +23,7 @@ ent_status ent_rewrite_each_node(ent_rewrite_context *context,
                                  ent_status (*visit)(ent_rewrite_context *context, uint32_t node));
 
 /* The passes, one file each. */
+ent_status ent_rewrite_integer_products(ent_rewrite_context *context);
 ent_status ent_rewrite_fold_constants(ent_rewrite_context *context);
 ent_status ent_rewrite_unroll(ent_rewrite_context *context);
 /* Folds one node if it can be; out_replaced[i], unless left alone, is the value that took output i's place.

@@ -11,6 +11,8 @@ typedef struct pass {
 } pass;
 
 static const pass passes[] = {
+    {"integer-products",
+     ent_rewrite_integer_products}, /* before constant weights become floats; not when strict */
     {"fold-constants", ent_rewrite_fold_constants}, /* constants, known shapes, known branches */
     {"unroll", ent_rewrite_unroll},                 /* Loop and Scan with few, known iterations */
     {"simplify",

@@ -180,11 +180,18 @@ void ent_tile_builder_fill(ent_tile_builder *builder, uint32_t dst, double value
 }
 
 void ent_tile_builder_mma(ent_tile_builder *builder, uint32_t dst, uint32_t a, uint32_t b, uint32_t flags) {
+    ent_tile_builder_mma_bytes(builder, dst, a, b, flags, 0, 0);
+}
+
+void ent_tile_builder_mma_bytes(ent_tile_builder *builder, uint32_t dst, uint32_t a, uint32_t b,
+                                uint32_t flags, double a_zero, double b_zero) {
     ent_tile_op op = make_op(ENT_TILE_MMA, dst);
     op.source_count = 2;
     op.source[0] = a;
     op.source[1] = b;
     op.flags = flags;
+    op.f[0] = a_zero;
+    op.f[1] = b_zero;
     push_op(builder, op);
 }
 

@@ -121,7 +121,14 @@ static ent_status parse_mma(ent_tile_parser *p, uint32_t dst) {
     ENT_TRY(ent_tile_parse_id(p, 't', &a));
     ENT_TRY(ent_scan_expect(p->scan, ","));
     ENT_TRY(ent_tile_parse_id(p, 't', &b));
-    ent_tile_builder_mma(&p->b, dst, a, b, ent_scan_accept(p->scan, "transposed") ? ENT_TILE_TRANSPOSE_B : 0);
+    double a_zero = 0, b_zero = 0;
+    uint32_t flags = ent_scan_accept(p->scan, "transposed") ? ENT_TILE_TRANSPOSE_B : 0;
+    if (ent_scan_accept(p->scan, "zeros")) {
+        ENT_TRY(ent_scan_number(p->scan, &a_zero));
+        ENT_TRY(ent_scan_expect(p->scan, ","));
+        ENT_TRY(ent_scan_number(p->scan, &b_zero));
+    }
+    ent_tile_builder_mma_bytes(&p->b, dst, a, b, flags, a_zero, b_zero);
     return NULL;
 }
 

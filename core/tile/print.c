@@ -211,6 +211,12 @@ static void print_op(ent_text *out, const ent_tile_program *p, const ent_tile_op
     case ENT_TILE_MMA:
         ent_text_add(out, "t%u += mma t%u, t%u%s", op->dst, op->source[0], op->source[1],
                      op->flags & ENT_TILE_TRANSPOSE_B ? " transposed" : "");
+        if (op->f[0] != 0 || op->f[1] != 0) {
+            ent_text_add(out, " zeros ");
+            ent_text_add_number(out, op->f[0], false);
+            ent_text_add(out, ", ");
+            ent_text_add_number(out, op->f[1], false);
+        }
         break;
     case ENT_TILE_MAP:
         print_map(out, op);

@@ -89,6 +89,9 @@ void ent_tile_builder_store(ent_tile_builder *builder, const ent_tile_access *ac
 void ent_tile_builder_fill(ent_tile_builder *builder, uint32_t dst, double value);
 /* flags: 0 or ENT_TILE_TRANSPOSE_B */
 void ent_tile_builder_mma(ent_tile_builder *builder, uint32_t dst, uint32_t a, uint32_t b, uint32_t flags);
+/* Of 8-bit integers. */
+void ent_tile_builder_mma_bytes(ent_tile_builder *builder, uint32_t dst, uint32_t a, uint32_t b,
+                                uint32_t flags, double a_zero, double b_zero);
 void ent_tile_builder_map1(ent_tile_builder *builder, ent_tile_map map, uint32_t dst, uint32_t a, double f0,
                            double f1);
 void ent_tile_builder_map2(ent_tile_builder *builder, ent_tile_map map, uint32_t dst, uint32_t a, uint32_t b);

@@ -27,6 +27,7 @@ static const struct field {
     {"dram_read_bytes_per_ns", offsetof(ent_cpu_probe, dram_read_bytes_per_ns), 0.02, 1e4},
     {"fork_join_ns", offsetof(ent_cpu_probe, fork_join_ns), 0, 1e8},
     {"gemm_share", offsetof(ent_cpu_probe, gemm_share), 0.001, 2},
+    {"gemm8_share", offsetof(ent_cpu_probe, gemm8_share), 0.001, 16},
     {"depthwise_share", offsetof(ent_cpu_probe, depthwise_share), 0.001, 2},
     {"elementwise_cheap_ns", offsetof(ent_cpu_probe, elementwise_cheap_ns), 1e-4, 1e3},
     {"elementwise_costly_ns", offsetof(ent_cpu_probe, elementwise_costly_ns), 1e-4, 1e4},

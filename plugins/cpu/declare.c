@@ -48,15 +48,23 @@ static void put_memory(document *d, const ent_cpu_probe *p, const cpu_device *de
         dram * share, dram);
 }
 
-static void put_matrix_unit(document *d, const ent_cpu_probe *p, const cpu_device *device) {
+static void put_matrix_units(document *d, const ent_cpu_probe *p, const cpu_device *device) {
+    static const char *const bytes[] = {"u8", "i8"};
     const ent_cpu_kernels *k = device->kernels;
     long long columns = k->gemm_n > ENT_CPU_PANEL ? k->gemm_n : ENT_CPU_PANEL; /* tiles are whole panels */
     put(d,
         " \"matrix_units\": [{\"name\": \"gemm %lldx%lld\", \"dtype_a\": \"f32\", \"dtype_b\": \"f32\", "
         "\"dtype_c\": \"f32\", "
-        "\"m\": %lld, \"n\": %lld, \"k\": 1, \"gflops\": %.1f, \"a_indirect\": true, \"b_block\": %d}],\n",
+        "\"m\": %lld, \"n\": %lld, \"k\": 1, \"gflops\": %.1f, \"a_indirect\": true, \"b_block\": %d}",
         (long long)k->gemm_m, (long long)k->gemm_n, (long long)k->gemm_m, columns,
         p->fma_flops * p->gemm_share / 1e9, ENT_CPU_PANEL);
+    for (uint32_t i = 0; i < 2; i++)
+        put(d,
+            ",\n  {\"name\": \"gemm8 %s\", \"dtype_a\": \"%s\", \"dtype_b\": \"i8\", \"dtype_c\": \"i32\", "
+            "\"m\": 1, \"n\": %d, \"k\": %d, \"gflops\": %.1f, \"a_indirect\": true, \"b_block\": %d}",
+            k->gemm8_name, bytes[i], ENT_CPU_PANEL, ENT_CPU_GEMM8_K, p->fma_flops * p->gemm8_share / 1e9,
+            ENT_CPU_PANEL);
+    put(d, "],\n");
 }
 
 static void put_tile(document *d, const ent_cpu_probe *p) {
@@ -99,7 +107,7 @@ ent_code cpu_declare(ent_device *device, const ent_call *call, ent_bytes *out_js
         "\"region\"],\n",
         d->threads, (long long)d->kernels->lanes, probe.launch_ns);
     put_memory(&text, &probe, d);
-    put_matrix_unit(&text, &probe, d);
+    put_matrix_units(&text, &probe, d);
     put_tile(&text, &probe);
     put(&text, " \"links\": [{\"to\": \"host\", \"latency_ns\": 0, \"gbps\": %.1f}],\n",
         at_least(probe.dram_read_bytes_per_ns, 1));

@@ -233,6 +233,7 @@ void exec_multiply(exec_run *run, const exec_step *step);
 uint32_t exec_match_gemm(exec_plan *plan, uint32_t at, exec_step *step);
 uint32_t exec_match_window(exec_plan *plan, uint32_t at, exec_step *step);
 void exec_gemm(exec_run *run, const exec_step *step);
+void exec_gemm_integer(exec_run *run, const exec_step *step); /* into i32 */
 void exec_window(exec_run *run, const exec_step *step);
 /* Folds the map at `step` into the nest if its kernel can do it last. */
 bool exec_gemm_fold(exec_plan *plan, exec_step *nest, const exec_step *step);

@@ -109,7 +109,9 @@ static void add_weight(const exec_plan *plan, const exec_step *step, double time
 
 static void describe(exec_plan *plan, const char *what) {
     const ent_cpu_kernels *k = plan->kernels;
-    if (plan->tier == ENT_TIER_NATIVE)
+    if (plan->tier == ENT_TIER_NATIVE && strcmp(what, "gemm8") == 0)
+        snprintf(plan->path, sizeof plan->path, "gemm 8-bit %s %s", k->gemm8_name, ent_cpu_isa_name(k->isa));
+    else if (plan->tier == ENT_TIER_NATIVE)
         snprintf(plan->path, sizeof plan->path, "gemm %lldx%lld %s", (long long)k->gemm_m,
                  (long long)k->gemm_n, ent_cpu_isa_name(k->isa));
     else
@@ -133,6 +135,7 @@ void exec_settle_tier(exec_plan *plan) {
             depth--;
         }
         add_weight(plan, step, times[depth], &w);
+        if (step->kind == EXEC_GEMM && plan->tiles[step->dst].dtype == ENT_DTYPE_I32) what = "gemm8";
         if (step->kind == EXEC_WINDOW) what = "window";
         if (step->kind == EXEC_SOFTMAX) what = "softmax";
         if (step->kind == EXEC_LAYER_NORM) what = "layer_norm";

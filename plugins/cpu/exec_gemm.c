@@ -2,7 +2,7 @@
  * B in panels. */
 #include "exec_gemm.h"
 
-static size_t claim(size_t *offset, size_t bytes) {
+size_t gemm_claim(size_t *offset, size_t bytes) {
     size_t at = *offset;
     *offset = (at + bytes + 63) & ~(size_t)63;
     return at;
@@ -10,18 +10,19 @@ static size_t claim(size_t *offset, size_t bytes) {
 
 size_t exec_gemm_scratch(exec_plan *plan, exec_step *nest, size_t offset) {
     gemm_data *g = nest->data;
+    if (g->integer) return gemm_integer_scratch(plan, nest, offset);
     const exec_tile *acc = &plan->tiles[nest->dst];
     int64_t n = acc->shape[g->m_axes], rows = exec_elements(acc) / n;
-    g->a_rows = claim(&offset, (size_t)(rows * g->batches) * sizeof(void *));
-    g->c_rows = claim(&offset, (size_t)rows * sizeof(void *));
-    g->add_rows = claim(&offset, (size_t)rows * sizeof(void *));
-    g->bias_row = claim(&offset, (size_t)n * sizeof(float));
+    g->a_rows = gemm_claim(&offset, (size_t)(rows * g->batches) * sizeof(void *));
+    g->c_rows = gemm_claim(&offset, (size_t)rows * sizeof(void *));
+    g->add_rows = gemm_claim(&offset, (size_t)rows * sizeof(void *));
+    g->bias_row = gemm_claim(&offset, (size_t)n * sizeof(float));
     g->border_rows =
-        claim(&offset, g->row_dim == EXEC_NONE ? 0 : (size_t)(rows * g->batches * g->k) * sizeof(float));
-    g->packed_a = claim(&offset, (size_t)(rows * g->k) * sizeof(float));
-    g->packed_b = claim(&offset, g->b_form != GEMM_B_PACK
-                                     ? 0
-                                     : (size_t)(g->k * ent_cpu_panels(n) * ENT_CPU_PANEL) * sizeof(float));
+        gemm_claim(&offset, g->row_dim == EXEC_NONE ? 0 : (size_t)(rows * g->batches * g->k) * sizeof(float));
+    g->packed_a = gemm_claim(&offset, (size_t)(rows * g->k) * sizeof(float));
+    g->packed_b = gemm_claim(
+        &offset,
+        g->b_form != GEMM_B_PACK ? 0 : (size_t)(g->k * ent_cpu_panels(n) * ENT_CPU_PANEL) * sizeof(float));
     return offset;
 }
 
@@ -32,19 +33,9 @@ double exec_nest_flops(const exec_plan *plan, const exec_step *nest) {
 
 /* ---- operands of one instance ---- */
 
-typedef struct work {
-    exec_run *run;
-    const gemm_data *g;
-    int64_t m[3], rows, n; /* extents of the row axes, the last in m[2]; 1 before the first */
-    int64_t stride[3];     /* of A along them */
-    uint32_t first;        /* slot of the first row axis */
-    int64_t a_start[ENT_MAX_RANK], b_start[ENT_MAX_RANK];
-    const float *a, *b; /* buffers */
-    char *border;       /* free room for border rows */
-} work;
+typedef gemm_work work;
 
-/* The positions of each row axis at which a batch's coordinates are inside; false when there are none. */
-static bool rows_inside(const work *w, const int64_t *moves, int64_t *lo, int64_t *hi) {
+bool gemm_rows_inside(const work *w, const int64_t *moves, int64_t *lo, int64_t *hi) {
     const gemm_data *g = w->g;
     for (uint32_t i = 0; i < 3; i++) {
         lo[i] = 0;
@@ -67,7 +58,7 @@ static bool rows_inside(const work *w, const int64_t *moves, int64_t *lo, int64_
     return true;
 }
 
-static int64_t batch_offset(const exec_access *access, const int64_t *start, const int64_t *moves) {
+int64_t gemm_batch_offset(const exec_access *access, const int64_t *start, const int64_t *moves) {
     int64_t offset = 0;
     for (uint32_t d = 0; d < access->rank; d++) offset += (start[d] + moves[d]) * access->dims[d].stride;
     return offset;
@@ -82,11 +73,11 @@ static void point_rows(const work *w, int64_t batch, const float **rows) {
     const gemm_data *g = w->g;
     const int64_t *moves = g->a_moves + batch * g->a.rank;
     int64_t lo[3], hi[3];
-    if (!rows_inside(w, moves, lo, hi)) {
+    if (!gemm_rows_inside(w, moves, lo, hi)) {
         fill_rows(rows, w->rows, g->zeros);
         return;
     }
-    const float *base = w->a + batch_offset(&g->a, w->a_start, moves);
+    const float *base = (const float *)w->a + gemm_batch_offset(&g->a, w->a_start, moves);
     const int64_t step = w->stride[2];
     for (int64_t i = 0; i < w->m[0]; i++)
         for (int64_t j = 0; j < w->m[1]; j++, rows += w->m[2]) {
@@ -123,11 +114,11 @@ static void point_side_by_side(work *w, int64_t batch, const float **rows) {
     const int64_t *moves = g->a_moves + batch * g->a.rank;
     const int64_t start = w->a_start[g->row_dim] + moves[g->row_dim], step = w->stride[2];
     int64_t lo[3], hi[3], f, e, slot = dim->axis == EXEC_NONE ? -1 : (int64_t)w->first + dim->axis;
-    if (!rows_inside(w, moves, lo, hi)) {
+    if (!gemm_rows_inside(w, moves, lo, hi)) {
         fill_rows(rows, w->rows, g->zeros);
         return;
     }
-    const float *base = w->a + batch_offset(&g->a, w->a_start, moves);
+    const float *base = (const float *)w->a + gemm_batch_offset(&g->a, w->a_start, moves);
     for (int64_t i = 0; i < w->m[0]; i++)
         for (int64_t j = 0; j < w->m[1]; j++, rows += w->m[2]) {
             if (i < lo[0] || i >= hi[0] || j < lo[1] || j >= hi[1]) {
@@ -159,7 +150,7 @@ static void pack_a(const work *w, int64_t batch, ent_cpu_gemm *call) {
     float *room = (float *)(void *)(w->run->scratch + g->packed_a);
     int64_t lo[4], hi[4], extents[4], strides[4], packed[4];
     int64_t k_start = g->a_k == EXEC_NONE ? 0 : w->a_start[g->a_k] + moves[g->a_k];
-    bool inside = rows_inside(w, moves, lo, hi);
+    bool inside = gemm_rows_inside(w, moves, lo, hi);
     lo[3] = 0;
     hi[3] = g->k;
     if (g->a_k != EXEC_NONE) exec_interval(k_start, 1, g->a.dims[g->a_k].limit, g->k, &lo[3], &hi[3]);
@@ -173,14 +164,14 @@ static void pack_a(const work *w, int64_t batch, ent_cpu_gemm *call) {
     packed[0] = packed[1] * w->m[1];
     for (uint32_t i = 0; i < 3; i++) strides[i] = w->stride[i];
     strides[3] = g->a_k == EXEC_NONE ? 1 : g->a.dims[g->a_k].stride;
-    int64_t from = batch_offset(&g->a, w->a_start, moves), to = 0;
+    int64_t from = gemm_batch_offset(&g->a, w->a_start, moves), to = 0;
     for (uint32_t i = 0; i < 4; i++) {
         extents[i] = inside ? hi[i] - lo[i] : 0;
         from += inside ? lo[i] * strides[i] : 0;
         to += inside ? lo[i] * packed[i] : 0;
     }
     if (inside)
-        exec_copy(w->run->plan->kernels, 4, extents, (const char *)(w->a + from), strides,
+        exec_copy(w->run->plan->kernels, 4, extents, (const char *)((const float *)w->a + from), strides,
                   (char *)(room + to), packed, 4);
     call->a = room;
     call->a_rows = NULL;
@@ -197,7 +188,7 @@ static bool b_inside(const work *w, int64_t batch) {
     return true;
 }
 
-static const float *b_of(const work *w, int64_t batch) {
+int64_t gemm_b_offset(const work *w, int64_t batch) {
     const gemm_data *g = w->g;
     const int64_t *moves = g->b_moves + batch * g->b.rank;
     int64_t offset = 0;
@@ -206,7 +197,11 @@ static const float *b_of(const work *w, int64_t batch) {
         int64_t at = w->b_start[d] + moves[d];
         offset += dim->block == 1 ? at * dim->stride : at / dim->block * dim->stride;
     }
-    return w->b + offset;
+    return offset;
+}
+
+static const float *b_of(const work *w, int64_t batch) {
+    return (const float *)w->b + gemm_b_offset(w, batch);
 }
 
 /* B of one batch as the kernel takes it; packed again only when another tile of B was packed last. */
@@ -233,8 +228,7 @@ static void set_b(const work *w, int64_t batch, ent_cpu_gemm *call) {
 
 /* ---- results ---- */
 
-/* Rows of a tile: one stride where the row axes allow it, else pointers. */
-static ent_cpu_rows rows_of(const work *w, uint32_t tile, size_t room) {
+ent_cpu_rows gemm_rows_of(const work *w, uint32_t tile, size_t room) {
     const exec_view *view = &w->run->views[tile];
     int64_t stride[3] = {0};
     ent_cpu_rows rows = {.base = (float *)(void *)view->base};
@@ -279,9 +273,9 @@ static const float *bias_of(const work *w) {
 
 static void set_result(const work *w, const exec_step *step, ent_cpu_gemm *call) {
     const gemm_data *g = w->g;
-    call->c = rows_of(w, step->dst, g->c_rows);
+    call->c = gemm_rows_of(w, step->dst, g->c_rows);
     if (g->bias != EXEC_NONE) call->bias = bias_of(w);
-    if (g->add != EXEC_NONE) call->add = rows_of(w, g->add, g->add_rows);
+    if (g->add != EXEC_NONE) call->add = gemm_rows_of(w, g->add, g->add_rows);
     if (step->accumulates) call->add = call->c;
     call->clip = g->clip;
     call->lo = g->lo;
@@ -320,7 +314,8 @@ static bool run_together(work *w, ent_cpu_gemm *call) {
 static bool point_directly(const work *w, ent_cpu_gemm *call) {
     const gemm_data *g = w->g;
     int64_t lo[3], hi[3], inner = 0, extent = 1;
-    if (g->batches != 1 || g->row_dim != EXEC_NONE || !rows_inside(w, g->a_moves, lo, hi) || !b_inside(w, 0))
+    if (g->batches != 1 || g->row_dim != EXEC_NONE || !gemm_rows_inside(w, g->a_moves, lo, hi) ||
+        !b_inside(w, 0))
         return false;
     for (uint32_t i = 3; i-- > 0;) {
         if (lo[i] != 0 || hi[i] != w->m[i]) return false;
@@ -330,7 +325,7 @@ static bool point_directly(const work *w, ent_cpu_gemm *call) {
         extent *= w->m[i];
     }
     call->batch = 1;
-    call->a = w->a + batch_offset(&g->a, w->a_start, g->a_moves);
+    call->a = (const float *)w->a + gemm_batch_offset(&g->a, w->a_start, g->a_moves);
     call->a_stride = inner;
     set_b(w, 0, call);
     return true;
@@ -383,7 +378,7 @@ static void finish_without_b(const ent_cpu_gemm *call, int64_t first, int64_t en
     }
 }
 
-static void start(exec_run *run, const exec_step *step, work *w) {
+void gemm_start(exec_run *run, const exec_step *step, work *w) {
     const gemm_data *g = w->g;
     const exec_tile *acc = &run->plan->tiles[step->dst];
     w->run = run;
@@ -438,7 +433,7 @@ void exec_gemm(exec_run *run, const exec_step *step) {
     work w = {.g = step->data};
     const gemm_data *g = w.g;
     if (!step->accumulates) exec_place(run, step->dst);
-    start(run, step, &w);
+    gemm_start(run, step, &w);
     ent_cpu_gemm call = {.m = w.rows, .n = w.n, .k = g->k};
     set_result(&w, step, &call);
     if (g->b_n != EXEC_NONE && g->b.dims[g->b_n].limit - w.b_start[g->b_n] < w.n)

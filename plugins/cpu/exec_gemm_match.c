@@ -16,8 +16,9 @@ static const ent_tile_op *op_at(const ent_tile_program *p, uint32_t at) {
     return at < p->op_count ? &p->ops[at] : NULL;
 }
 
-static bool is_load_of(const ent_tile_op *op, uint32_t tile) {
-    return op && (op->opcode == ENT_TILE_LOAD) && op->dst == tile && op->f[0] == 0;
+/* What lies outside must add nothing to the product. */
+static bool is_load_of(const ent_tile_op *op, uint32_t tile, double zero) {
+    return op && (op->opcode == ENT_TILE_LOAD) && op->dst == tile && op->f[0] == zero;
 }
 
 /* Nothing but the multiply looks at the operand's tile. */
@@ -50,12 +51,19 @@ static bool find_nest(match *m, uint32_t at) {
     m->mma = op_at(p, at + 2);
     if (!m->mma || m->mma->opcode != ENT_TILE_MMA) return false;
     uint32_t a = m->mma->source[0], b = m->mma->source[1], dst = m->mma->dst;
-    uint32_t swap = is_load_of(op_at(p, at), b);
+    uint32_t swap = is_load_of(op_at(p, at), b, 0);
     m->a = op_at(p, at + swap);
     m->b = op_at(p, at + !swap);
-    if (a == b || !is_load_of(m->a, a) || !is_load_of(m->b, b) || !is_private(p, a) || !is_private(p, b))
+    if (a == b || !is_load_of(m->a, a, m->mma->f[0]) || !is_load_of(m->b, b, 0) || !is_private(p, a) ||
+        !is_private(p, b))
         return false;
-    if (p->values[dst].dtype != ENT_DTYPE_F32 || p->values[a].dtype != ENT_DTYPE_F32) return false;
+    m->g->integer = p->values[dst].dtype == ENT_DTYPE_I32; /* the verifier allows bytes only */
+    if (!m->g->integer && (p->values[dst].dtype != ENT_DTYPE_F32 || p->values[a].dtype != ENT_DTYPE_F32))
+        return false;
+    m->g->a_signed = p->values[a].dtype == ENT_DTYPE_I8;
+    m->g->b_signed = p->values[b].dtype == ENT_DTYPE_I8;
+    m->g->a_zero = (int32_t)m->mma->f[0];
+    m->g->b_zero = (int32_t)m->mma->f[1];
     for (uint32_t i = 0; i < m->g->loop_count; i++)
         if (!op_at(p, at + 3 + i) || p->ops[at + 3 + i].opcode != ENT_TILE_END) return false;
     m->used = at + 3 + m->g->loop_count - start;
@@ -311,7 +319,7 @@ static bool is_start(match *m, const ent_tile_op *op) {
     const ent_tile_value *acc = &m->p->values[m->mma->dst];
     if (op->dst != m->mma->dst) return false;
     if (op->opcode == ENT_TILE_FILL) return op->f[0] == 0;
-    if (op->opcode != ENT_TILE_LOAD) return false;
+    if (op->opcode != ENT_TILE_LOAD || m->g->integer) return false;
     const exec_access *access = &m->plan->accesses[op->access];
     if (!access->affine) return false;
     for (uint32_t a = 0; a + 1 < acc->rank; a++)
@@ -331,12 +339,43 @@ static bool is_reasonable(const match *m) {
     return elements * (double)m->g->batches * (double)m->g->k < 1e15 && m->g->k < ENT_TILE_MAX_ELEMENTS;
 }
 
+/* ---- integers ---- */
+
+static bool a_covers_k(const match *m) {
+    const gemm_data *g = m->g;
+    int64_t least, most;
+    if (g->a_k == EXEC_NONE) return true;
+    range_of(m, &g->a.dims[g->a_k], &least, &most);
+    return least >= 0 && most + g->k <= g->a.dims[g->a_k].limit;
+}
+
+/* Every batch lies inside B, columns apart; blocks are those of panels. */
+static bool b_is_steady(const match *m) {
+    const gemm_data *g = m->g;
+    int64_t least, most;
+    for (uint32_t d = 0; d < g->b.rank; d++) {
+        const exec_dim *dim = &g->b.dims[d];
+        range_of(m, dim, &least, &most);
+        if (least < 0 || (d != g->b_k && d != g->b_n && most >= dim->limit)) return false;
+        if (dim->block != 1 && (d != g->b_n || !in_whole_panels(m, dim)) && d != g->b_k) return false;
+        for (uint32_t t = 0; d == g->b_n && t < dim->term_count; t++)
+            if (dim->terms[t].variable >= m->p->grid_count) return false;
+    }
+    return g->b_k == EXEC_NONE || (g->b.dims[g->b_k].base == 0 && g->b.dims[g->b_k].term_count == 0);
+}
+
 static bool settle(match *m) {
     gemm_data *g = m->g;
     if (!read_operands(m)) return false;
     merge_k_loop(m);
     g->a_runs = g->a_k == EXEC_NONE || g->a.dims[g->a_k].stride == 1;
-    if (!settle_k(m) || !choose_b_form(m)) return false;
+    if (!settle_k(m)) return false;
+    if (g->integer) {
+        g->row_dim = EXEC_NONE;
+        return a_covers_k(m) && b_is_steady(m) && make_batches(m) && is_reasonable(m) &&
+               gemm_integer_settle(m->plan, g);
+    }
+    if (!choose_b_form(m)) return false;
     merge_row_loop(m);
     if (!make_batches(m) || !is_reasonable(m)) return false;
     g->zeros = exec_allocate(&m->plan->arena, (size_t)g->k * sizeof(float));
@@ -351,7 +390,7 @@ uint32_t exec_match_gemm(exec_plan *plan, uint32_t at, exec_step *step) {
                   find_nest(&m, at + 1) && is_start(&m, first);
     if (!starts && ((first->opcode != ENT_TILE_LOOP && first->opcode != ENT_TILE_LOAD) || !find_nest(&m, at)))
         return 0;
-    if (!settle(&m)) return 0;
+    if (!settle(&m) || (g.integer && !starts)) return 0;
     memset(step, 0, sizeof *step);
     step->kind = EXEC_GEMM;
     step->dst = m.mma->dst;
@@ -374,6 +413,7 @@ static bool fits_add(const exec_plan *plan, uint32_t other, uint32_t dst) {
 bool exec_gemm_fold(exec_plan *plan, exec_step *nest, const exec_step *step) {
     gemm_data *g = nest->data;
     const ent_tile_op *op = step->op;
+    if (g->integer) return false;
     if (op->kind == ENT_MAP_RELU || op->kind == ENT_MAP_CLIP) {
         if (g->clip) return false;
         g->clip = true;

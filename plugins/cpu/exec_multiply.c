@@ -44,8 +44,10 @@ static void multiply_scalar(exec_run *run, const exec_step *step) {
         for (uint32_t a = 0; a < rank; a++) to += dt->strides[a] * p[a];
         for (uint32_t a = 0; a + 1 < rank; a++) from += av->strides[a] * p[a];
         for (int64_t k = 0; k < depth; k++)
-            sum += ent_ops_load_i64(av->base, at->dtype, from + k * av->strides[rank - 1]) *
-                   ent_ops_load_i64(bv->base, bt->dtype, column + k * bv->strides[1 - b_n]);
+            sum += (ent_ops_load_i64(av->base, at->dtype, from + k * av->strides[rank - 1]) -
+                    (int64_t)step->op->f[0]) *
+                   (ent_ops_load_i64(bv->base, bt->dtype, column + k * bv->strides[1 - b_n]) -
+                    (int64_t)step->op->f[1]);
         d[to] = (int32_t)((uint32_t)d[to] + (uint32_t)sum);
         uint32_t a = rank;
         while (a > 0 && ++p[a - 1] == extents[a - 1]) p[--a] = 0;

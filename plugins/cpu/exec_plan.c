@@ -78,6 +78,8 @@ static void bind(exec_plan *plan) {
         exec_step *step = &plan->steps[i];
         step->vector = true;
         if (step->kind < sizeof runs / sizeof runs[0]) step->run = runs[step->kind];
+        if (step->kind == EXEC_GEMM && plan->tiles[step->dst].dtype == ENT_DTYPE_I32)
+            step->run = exec_gemm_integer;
         if (step->kind == EXEC_MAP) step->vector = exec_bind_map(plan, step);
         if (step->kind == EXEC_REDUCE) step->vector = exec_bind_reduce(plan, step);
         if (step->kind == EXEC_MULTIPLY) step->vector = exec_bind_multiply(plan, step);

@@ -29,6 +29,13 @@ ent_cpu_isa ent_cpu_isa_detect(void) {
     return (b & avx512) == avx512 ? ENT_CPU_ISA_AVX512 : ENT_CPU_ISA_AVX2;
 }
 
+bool ent_cpu_isa_has_vnni(ent_cpu_isa isa) {
+    unsigned a, b, c, d;
+    if (isa == ENT_CPU_ISA_BASELINE || ent_cpu_isa_detect() < isa) return false;
+    if (!__get_cpuid_count(7, isa == ENT_CPU_ISA_AVX2, &a, &b, &c, &d)) return false;
+    return isa == ENT_CPU_ISA_AVX2 ? a >> 4 & 1 : c >> 11 & 1;
+}
+
 const char *ent_cpu_isa_name(ent_cpu_isa isa) {
     return (unsigned)isa < ENT_CPU_ISA_COUNT ? names[isa] : "unknown";
 }

@@ -15,6 +15,10 @@ typedef enum ent_cpu_isa {
 /* The highest level that the processor and the operating system (saved registers, by XGETBV) support. */
 ent_cpu_isa ent_cpu_isa_detect(void);
 
+/* Whether the machine has VNNI in the vectors of this level: AVX-VNNI or AVX512-VNNI. A part of no level,
+ * since neither includes the other. */
+bool ent_cpu_isa_has_vnni(ent_cpu_isa isa);
+
 /* "baseline", "avx2" or "avx512". Static lifetime. */
 const char *ent_cpu_isa_name(ent_cpu_isa isa);
 

@@ -101,6 +101,25 @@ static void run_gemm(void *context) {
     b->kernels->gemm(&g);
 }
 
+static void run_gemm8(void *context) {
+    bench *b = context;
+    char *bytes = (char *)b->memory, *packed = bytes + 64 * 256, *a = packed + 64 * 256;
+    for (int64_t i = 0; i < 64; i++)
+        b->kernels->pack_a8((uint8_t *)bytes + i * 256, 1, 256, false, 128,
+                            a + i * 256 * b->kernels->a8_bytes);
+    ent_cpu_gemm8 g = {.m = 64,
+                       .n = 64,
+                       .k = 256,
+                       .a = a,
+                       .a_stride = 256,
+                       .a_zero = 128,
+                       .b = (uint8_t *)packed,
+                       .b_panel_stride = 256 * ENT_CPU_PANEL,
+                       .b_signed = true,
+                       .c = {.base = b->memory + 16384, .stride = 64}};
+    b->kernels->gemm8(&g);
+}
+
 static void run_depthwise(void *context) {
     bench *b = context;
     const float *in[9], *weights[9];
@@ -250,6 +269,7 @@ bool ent_cpu_probe_run(const ent_cpu_kernels *kernels, ent_cpu_pool *pool, ent_c
     double again = kernels->fma_work(20000) / least_ns(&b, run_fma) * 1e9;
     if (again > p.fma_flops) p.fma_flops = again;
     p.gemm_share = 2.0 * 64 * 64 * 256 / least_ns(&b, run_gemm) * 1e9 / p.fma_flops;
+    p.gemm8_share = 2.0 * 64 * 64 * 256 / least_ns(&b, run_gemm8) * 1e9 / p.fma_flops;
     p.depthwise_share = 2.0 * 9 * 24 * 64 / least_ns(&b, run_depthwise) * 1e9 / p.fma_flops;
     if (pool) p.fork_join_ns = fork_join_ns(&b);
     free(b.memory);

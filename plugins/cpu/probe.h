@@ -20,6 +20,7 @@ typedef struct ent_cpu_probe {
     double l1_read_bytes_per_ns, l2_read_bytes_per_ns, l3_read_bytes_per_ns, dram_read_bytes_per_ns;
     double fork_join_ns;          /* what a region costs beyond its tasks, one a thread, back to back */
     double gemm_share;            /* of fma_flops: packed, 64 x 256 x 64, all in L2 */
+    double gemm8_share;           /* of fma_flops: the same product of 8-bit integers, A packed each time */
     double depthwise_share;       /* of fma_flops: 3 x 3, 64 channels, in L1 */
     int64_t l3_kept_bytes;        /* largest working set still read at about the speed of L3 */
     double elementwise_cheap_ns;  /* an element of a sum of two tensors in L1 */

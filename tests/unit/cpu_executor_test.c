@@ -125,6 +125,79 @@ START_TEST(matmuls_agree) {
 }
 END_TEST
 
+typedef struct byte_product {
+    int64_t m, n, k, tm, tn, tk, taps;
+    uint32_t a_dtype, b_dtype;
+    double a_zero, b_zero;
+    int b_form; /* 0 panels of 16 x 4, 1 rows, 2 columns */
+    bool a_columns;
+} byte_product;
+
+/* out[m, n] = sum over taps and k of (a[m + tap - 1, k] - za) * (b[tap, k, n] - zb), converted to floats. */
+static void check_bytes(const byte_product *c, uint32_t tier) {
+    build b;
+    build_begin(&b);
+    uint32_t vm = build_grid(&b, c->m, c->tm), vn = build_grid(&b, c->n, c->tn);
+    uint32_t a = build_buffer(&b, ENT_ROLE_INPUT, c->a_dtype, 2, (int64_t[]){c->m, c->k});
+    uint32_t w = build_buffer(&b, ENT_ROLE_CONSTANT, c->b_dtype, 3, (int64_t[]){c->taps, c->k, c->n});
+    uint32_t out = build_buffer(&b, ENT_ROLE_OUTPUT, F32, 2, (int64_t[]){c->m, c->n});
+    if (c->a_columns) build_order(&b, a, (const uint8_t[]){1, 0});
+    if (c->b_form == 0) {
+        build_order(&b, w, (const uint8_t[]){2, 0, 1});
+        build_block(&b, w, 2, 16);
+        b.buffers[w].layout.block_count = 2;
+        b.buffers[w].layout.block_axis[1] = 1;
+        b.buffers[w].layout.block_size[1] = 4;
+    } else if (c->b_form == 2)
+        build_order(&b, w, (const uint8_t[]){0, 2, 1});
+    uint32_t sum = build_tile(&b, ENT_DTYPE_I32, 2, c->tm, c->tn, 0, 0),
+             to = build_tile(&b, F32, 2, c->tm, c->tn, 0, 0),
+             ta = build_tile(&b, c->a_dtype, 2, c->tm, c->tk, 0, 0),
+             tb = build_tile(&b, c->b_dtype, 2, c->tk, c->tn, 0, 0);
+    build_fill(&b, sum, 0);
+    uint32_t tap = build_loop(&b, 0, c->taps, 1), vk = c->tk < c->k ? build_loop(&b, 0, c->k, c->tk) : NONE;
+    uint32_t access = build_access(&b, a);
+    build_index(&b, access, 0, -(c->taps / 2), vm, 0, 1);
+    build_term(&b, access, 0, tap, 1);
+    build_index(&b, access, 1, 0, vk, 1, 1);
+    build_load(&b, ta, access, c->a_zero);
+    access = build_access(&b, w);
+    build_index(&b, access, 0, 0, tap, NONE, 0);
+    build_index(&b, access, 1, 0, vk, 0, 1);
+    build_index(&b, access, 2, 0, vn, 1, 1);
+    build_load(&b, tb, access, 0);
+    build_mma(&b, sum, ta, tb, 0);
+    b.ops[b.program.op_count - 1].f[0] = c->a_zero;
+    b.ops[b.program.op_count - 1].f[1] = c->b_zero;
+    if (vk != NONE) build_end(&b);
+    build_end(&b);
+    build_map(&b, ENT_MAP_COPY, to, sum, NONE, NONE, 0, 0);
+    add_epilogue(&b, to, out, 1, (int64_t[]){c->tm, c->tn}, (uint32_t[]){vm, vn}, 0);
+    ck_assert(check_program(&b.program, NULL, 0, tier));
+}
+
+START_TEST(products_of_bytes_agree) {
+    static const uint32_t dtypes[] = {ENT_DTYPE_U8, ENT_DTYPE_I8};
+    for (int i = 0; i < 200; i++) {
+        byte_product c = {
+            .m = random_in(1, 40), .n = random_in(1, 70), .k = random_in(1, 60), .taps = random_in(1, 3)};
+        c.a_dtype = dtypes[random_in(0, 1)], c.b_dtype = dtypes[random_in(0, 1)];
+        c.a_zero = (double)random_in(0, 127), c.b_zero = random_in(0, 1) ? (double)random_in(0, 127) : 0;
+        c.b_form = (int)random_in(0, 2);
+        c.tm = random_in(1, c.m + 2);
+        c.tn = c.b_form == 0 ? 16 * random_in(1, 3) : random_in(1, c.n + 3);
+        c.tk = c.b_form != 0 && random_in(1, 3) == 1 ? random_in(1, c.k) : c.k;
+        c.a_columns = random_in(0, 3) == 0;
+        check_bytes(&c, ENT_TIER_NONE);
+    }
+    byte_product c = {
+        .m = 60, .n = 64, .k = 100, .tm = 30, .tn = 32, .tk = 100, .taps = 3, .a_dtype = ENT_DTYPE_U8};
+    c.b_dtype = ENT_DTYPE_I8;
+    c.a_zero = 128;
+    check_bytes(&c, ENT_TIER_NATIVE);
+}
+END_TEST
+
 START_TEST(long_sums_agree) {
     for (int b_form = 0; b_form < 3; b_form++) {
         matmul c = {.m = 13,
@@ -530,6 +603,7 @@ int main(void) {
     TCase *tests = tcase_create("forms");
     tcase_set_timeout(tests, 300);
     tcase_add_test(tests, matmuls_agree);
+    tcase_add_test(tests, products_of_bytes_agree);
     tcase_add_test(tests, long_sums_agree);
     tcase_add_test(tests, convolutions_agree);
     tcase_add_test(tests, convolutions_are_native);

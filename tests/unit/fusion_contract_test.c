@@ -25,6 +25,29 @@ START_TEST(matmul_shapes) {
 }
 END_TEST
 
+START_TEST(integer_products) {
+    check("graph main(%x: u8[2,40,37], %y: i8[37,20]) -> (%a, %b) {\n%w = constant i8[37,50] random 1 100\n"
+          "%z = constant u8[] {133}\n%n = constant i8[50] fill -5\n%a = MatMulInteger(%x, %w, %z, %n) name "
+          "\"a\"\n"
+          "%b = MatMulInteger(%x, %y, %z) name \"b\" }",
+          "matmul");
+    check("graph main(%x: u8[2,20,9,7]) -> (%q) {\n%w = constant i8[24,20,3,3] random 1 100\n%z = constant "
+          "u8[] "
+          "{7}\n%a = ConvInteger(%x, %w, %z) {pads = [1, 0, 1, 2], strides = [2, 1]} name \"a\"\n%f = "
+          "Cast(%a) {to = "
+          "1} name \"f\"\n%s = constant f32[24,1,1] random 2 0.001\n%m = Mul(%f, %s) name \"m\"\n%r = "
+          "Round(%m) name "
+          "\"r\"\n%l = constant f32[] {0}\n%h = constant f32[] {255}\n%c = Clip(%r, %l, %h) name \"c\"\n%q = "
+          "Cast(%c) "
+          "{to = 7} name \"q\" }",
+          "conv");
+    check("graph main(%x: i8[1,32,9]) -> (%a) {\n%w = constant u8[32,16,3] random 1 100\n%a = "
+          "ConvInteger(%x, %w) "
+          "{group = 2, pads = [1, 1]} name \"a\" }",
+          "conv");
+}
+END_TEST
+
 START_TEST(matmul_epilogues) {
     check("graph main(%x: f32[1,50,40], %r: f32[1,50,33]) -> (%d) {\n%w = constant f32[40,33] random 1 0.1\n"
           "%b = constant f32[33] random 2 1.0\n%m = MatMul(%x, %w) name \"m\"\n%a = Add(%b, %m) name \"a\"\n"
@@ -174,6 +197,7 @@ int main(void) {
     tcase_set_timeout(tests, 300);
     tcase_add_test(tests, matmul_shapes);
     tcase_add_test(tests, matmul_epilogues);
+    tcase_add_test(tests, integer_products);
     tcase_add_test(tests, gemm_forms);
     tcase_add_test(tests, attention_heads);
     tcase_add_test(tests, convolutions);

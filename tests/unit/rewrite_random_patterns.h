@@ -241,4 +241,32 @@ static inline void piece_matmul(generator *g) {
     add_chain(g, x, s.rank - 1);
 }
 
+/* x as bytes and back. Two scales of which no small multiples meet: nothing is rounded from halfway. */
+static inline uint32_t add_bytes(generator *g, shape s, const char *name, uint32_t x, bool is_signed) {
+    uint32_t scale = g->constants++, zero = g->constants++;
+    ent_text_add(&g->text, "%%k%u = constant f32[] {%s}\n%%k%u = constant %s[] {%d}\n", scale,
+                 name[0] == 'v' ? "0.0213771" : "0.0172939", zero, is_signed ? "i8" : "u8",
+                 one_in(g, 3) ? 0 : (int)pick(g, 100));
+    ent_text_add(&g->text, "%%q%u = QuantizeLinear(%%%s%u, %%k%u, %%k%u) name \"q%u\"\n", zero, name, x,
+                 scale, zero, zero);
+    return add_node(g, s, "DequantizeLinear(%%q%u, %%k%u, %%k%u)", zero, scale, zero);
+}
+
+static inline void piece_bytes(generator *g) {
+    uint32_t x = pick_ranked(g, 2);
+    shape s = g->values[x].shape, y = s;
+    int64_t depth = s.dims[s.rank - 1], made = 1 + pick(g, 4);
+    y.dims[s.rank - 1] = made;
+    if (depth > 64) return;
+    bool flipped = s.rank == 2 && one_in(g, 2);
+    shape w = {2, {flipped ? made : depth, flipped ? depth : made}}, b = {1, {made}};
+    uint32_t k = add_constant(g, w);
+    x = add_bytes(g, s, "v", x, one_in(g, 2));
+    k = add_bytes(g, w, "k", k, one_in(g, 2));
+    if (flipped)
+        add_node(g, y, "Gemm(%%v%u, %%v%u, %%k%u) {transB = 1, alpha = 0.5}", x, k, add_constant(g, b));
+    else
+        add_node(g, y, "MatMul(%%v%u, %%v%u)", x, k);
+}
+
 #endif

@@ -15,12 +15,12 @@
 
 typedef void (*piece)(generator *g);
 static const piece pieces[] = {
-    piece_unary,    piece_bounds,    piece_constant,   piece_quotient, piece_binary,     piece_twin,
-    piece_where,    piece_casts,     piece_expand,     piece_reduce,   piece_concat,     piece_split,
-    piece_part,     piece_rounding,  piece_shape,      piece_branch,   piece_reshape,    piece_axes,
-    piece_gelu,     piece_softmax,   piece_hard_swish, piece_conv,     piece_conv,       piece_matmul,
-    piece_matmul,   piece_transpose, piece_sandwich,   piece_sandwich, piece_layer_norm, piece_attention,
-    piece_integers, piece_slopes,    piece_orders,     piece_pads,     piece_selection,
+    piece_unary,  piece_bounds,    piece_constant,   piece_quotient, piece_binary,     piece_twin,
+    piece_where,  piece_casts,     piece_expand,     piece_reduce,   piece_concat,     piece_split,
+    piece_part,   piece_rounding,  piece_shape,      piece_branch,   piece_reshape,    piece_axes,
+    piece_gelu,   piece_softmax,   piece_hard_swish, piece_conv,     piece_conv,       piece_matmul,
+    piece_matmul, piece_transpose, piece_sandwich,   piece_sandwich, piece_layer_norm, piece_attention,
+    piece_bytes,  piece_integers,  piece_slopes,     piece_orders,   piece_pads,       piece_selection,
 };
 
 static bool is_read(const generator *g, uint32_t value) {
@@ -274,9 +274,10 @@ typedef struct wanted_pass {
     uint32_t usual, strict;
 } wanted_pass;
 static const wanted_pass wanted_passes[] = {
-    {"fold-constants", 200, 200},  {"unroll", 0, 0},          {"simplify", 900, 900},
-    {"remove-dead", 500, 500},     {"share-equal", 250, 250}, {"merge-reshapes", 300, 300},
-    {"move-transposes", 450, 450}, {"recompose", 400, 100},   {"fold-scales", 400, 0},
+    {"integer-products", 100, 0}, {"fold-constants", 200, 200},  {"unroll", 0, 0},
+    {"simplify", 900, 900},       {"remove-dead", 500, 500},     {"share-equal", 250, 250},
+    {"merge-reshapes", 300, 300}, {"move-transposes", 450, 450}, {"recompose", 400, 100},
+    {"fold-scales", 400, 0},
 };
 
 typedef struct wanted_operator {

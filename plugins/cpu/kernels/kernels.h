@@ -52,6 +52,25 @@ typedef struct ent_cpu_gemm {
     float lo, hi;
 } ent_cpu_gemm;
 
+/* Matrix multiply of 8-bit integers: C[m x n] = sum over k of (A - a_zero) * (B - b_zero), exact, 32-bit sums
+ * that wrap.
+ *
+ * A: m rows as ent_cpu_kernels.pack_a8 writes them, a_stride elements of a8_bytes apart. B: panel p (columns
+ * 16 p ...) starts at b + p * b_panel_stride and holds [k / 4][16][4] bytes; pack_b8 writes this form. k is a
+ * multiple of 4: A is padded with a_zero, so that it does not matter what B holds there. C: rows of n int32,
+ * in memory that ent_cpu_rows takes for floats. */
+typedef struct ent_cpu_gemm8 {
+    int64_t m, n, k;
+    const void *a;
+    int64_t a_stride;
+    bool a_signed, b_signed;
+    int32_t a_zero, b_zero;
+    const uint8_t *b;
+    int64_t b_panel_stride;
+    ent_cpu_rows c;
+} ent_cpu_gemm8;
+#define ENT_CPU_GEMM8_K 4 /* bytes of k side by side in a panel */
+
 /* C[i][j] = scale * dot(A row i, B row j) + (accumulate ? C[i][j] : 0), B given as [n][k]. Meant for small m
  * (below about 8); for more rows pack B. */
 typedef struct ent_cpu_gemm_dot {
@@ -189,6 +208,12 @@ typedef struct ent_cpu_kernels {
     void (*pack_b)(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, float *out,
                    int64_t panel_stride);
 
+    void (*gemm8)(const ent_cpu_gemm8 *gemm);
+    /* One row of A, k elements k_step bytes apart, filled up to a multiple of ENT_CPU_GEMM8_K with the zero
+     * point; all zero points if row is NULL. out: a8_bytes for each element. */
+    void (*pack_a8)(const uint8_t *row, int64_t k_step, int64_t k, bool is_signed, int32_t zero, void *out);
+    int64_t a8_bytes;
+    const char *gemm8_name; /* of the instructions that it is made of */
     void (*window)(const ent_cpu_window *w);
 
     /* Runs of elements. */
@@ -245,6 +270,10 @@ typedef struct ent_cpu_kernels {
 static inline int64_t ent_cpu_panels(int64_t n) {
     return (n + ENT_CPU_PANEL - 1) / ENT_CPU_PANEL;
 }
+
+/* B[k x n] of 8-bit integers as panels: what lies beyond n and k is 0. */
+void ent_cpu_pack_b8(const uint8_t *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n, uint8_t *out,
+                     int64_t panel_stride);
 
 /* The table of one level, or NULL if the level is not built or the machine cannot run it. Static lifetime. */
 const ent_cpu_kernels *ent_cpu_kernels_get(ent_cpu_isa isa);

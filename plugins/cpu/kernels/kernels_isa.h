@@ -6,6 +6,9 @@
 
 void ENT_ISA(ent_cpu_gemm_run)(const ent_cpu_gemm *g);
 void ENT_ISA(ent_cpu_gemm_dot_run)(const ent_cpu_gemm_dot *g);
+void ENT_ISA(ent_cpu_gemm8_run)(const ent_cpu_gemm8 *g);
+void ENT_ISA(ent_cpu_pack_a8)(const uint8_t *row, int64_t k_step, int64_t k, bool is_signed, int32_t zero,
+                              void *out);
 void ENT_ISA(ent_cpu_pack_b)(const float *b, int64_t k_stride, int64_t n_stride, int64_t k, int64_t n,
                              float *out, int64_t panel_stride);
 void ENT_ISA(ent_cpu_window_run)(const ent_cpu_window *w);

@@ -1,0 +1,183 @@
+/* Products of dequantized bytes become products of the bytes:
+ *   DQ(a) DQ(b) = sa sb (sum (a - za) (b - zb)),
+ * the sum in 32-bit integers, exactly, the factor and a bias after it in f32. The first pass, because folding
+ * would make floats of constant weights. Depthwise convolutions stay: they are bound by what they read. Not
+ * when strict: the sum was rounded where it now is exact. */
+#include "core/rewrite/internal.h"
+
+#include <string.h>
+
+/* A value that DequantizeLinear makes of bytes, with a constant scale and one constant zero point. */
+typedef struct bytes {
+    uint32_t value, zero; /* the bytes; the zero point as one number, or NONE */
+    const ent_tensor *scale;
+    int64_t axis; /* of a list of scales, -1: one scale */
+    uint32_t rank;
+    const int64_t *dims;
+} bytes;
+
+static bool is_byte(uint32_t dtype) {
+    return dtype == ENT_DTYPE_I8 || dtype == ENT_DTYPE_U8;
+}
+
+static int64_t count_of(const ent_tensor *tensor) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < tensor->rank; i++) count *= tensor->dims[i];
+    return count;
+}
+
+/* One number for the whole tensor: a scalar constant in *out, NONE for zero. */
+static bool one_zero_point(ent_rewrite_context *context, uint32_t graph, uint32_t value, uint32_t *out) {
+    *out = ENT_ID_NONE;
+    if (value == ENT_ID_NONE) return true;
+    const ent_tensor *zero = ent_rewrite_tensor(context, value);
+    if (!zero || !is_byte(zero->dtype) || count_of(zero) < 1) return false;
+    const uint8_t *items = zero->data;
+    for (int64_t i = 1; i < count_of(zero); i++)
+        if (items[i] != items[0]) return false;
+    if (items[0] != 0)
+        *out = ent_module_add_constant(context->module, graph, NULL, zero->dtype, 0, NULL, items, 1, false);
+    return true;
+}
+
+static bool read_bytes(ent_rewrite_context *context, uint32_t value, bytes *out) {
+    const ent_node *node = ent_rewrite_producer(context, value);
+    if (!node || node->op != ENT_OP_DequantizeLinear || ent_attrs_int(node->attrs, "block_size", 0) != 0)
+        return false;
+    const ent_value *q = ent_module_value(context->module, node->inputs[0]),
+                    *real = ent_module_value(context->module, value);
+    out->value = node->inputs[0];
+    out->scale = ent_rewrite_float_tensor(context, node->inputs[1]);
+    out->rank = q->rank;
+    out->dims = q->dims;
+    out->axis = -1;
+    if (!is_byte(q->dtype) || real->dtype != ENT_DTYPE_F32 || !ent_value_static(context->module, out->value))
+        return false;
+    if (!out->scale || out->scale->dtype != ENT_DTYPE_F32 || out->scale->rank > 1) return false;
+    if (count_of(out->scale) != 1) {
+        out->axis = ent_attrs_int(node->attrs, "axis", 1);
+        if (out->axis < 0) out->axis += q->rank;
+    }
+    return one_zero_point(context, node->graph, ent_rewrite_input(node, 2), &out->zero);
+}
+
+typedef struct product {
+    bytes a, b;
+    uint32_t node, graph, bias; /* bias NONE: none */
+    uint32_t op;
+    int64_t column_axis; /* of b */
+    int64_t depth;       /* products in one sum */
+    uint32_t trailing;   /* axes of the result behind the columns */
+    bool turned;         /* b is n x k */
+    double alpha;
+} product;
+
+static bool sums_fit(const product *p) {
+    return p->depth > 0 && p->depth <= INT32_MAX / (255 * 255);
+}
+
+static bool shape_matmul(const ent_node *node, product *p) {
+    (void)node;
+    p->op = ENT_OP_MatMulInteger;
+    if (p->a.rank < 2 || p->b.rank < 2) return false;
+    p->column_axis = p->b.rank - 1;
+    p->depth = p->a.dims[p->a.rank - 1];
+    return true;
+}
+
+static bool shape_gemm(const ent_node *node, product *p) {
+    p->op = ENT_OP_MatMulInteger;
+    p->bias = ent_rewrite_input(node, 2);
+    p->alpha = ent_attrs_float(node->attrs, "alpha", 1);
+    p->turned = ent_attrs_int(node->attrs, "transB", 0) != 0;
+    p->column_axis = p->turned ? 0 : 1;
+    p->depth = p->a.rank == 2 ? p->a.dims[1] : 0;
+    return p->b.rank == 2 && ent_attrs_int(node->attrs, "transA", 0) == 0 &&
+           (p->bias == ENT_ID_NONE || ent_attrs_float(node->attrs, "beta", 1) == 1);
+}
+
+static bool shape_conv(const ent_node *node, product *p) {
+    p->op = ENT_OP_ConvInteger;
+    p->bias = ent_rewrite_input(node, 2);
+    p->column_axis = 0;
+    p->depth = 1;
+    if (p->b.rank < 3) return false;
+    for (uint32_t i = 1; i < p->b.rank; i++) p->depth *= p->b.dims[i] < INT32_MAX ? p->b.dims[i] : INT32_MAX;
+    p->trailing = p->b.rank - 2;
+    return p->b.dims[1] > 1 || ent_attrs_int(node->attrs, "group", 1) == 1;
+}
+
+static bool read_product(ent_rewrite_context *context, uint32_t id, product *p) {
+    const ent_node *node = ent_module_node(context->module, id);
+    bool (*shape)(const ent_node *, product *) = node->op == ENT_OP_MatMul ? shape_matmul
+                                                 : node->op == ENT_OP_Gemm ? shape_gemm
+                                                 : node->op == ENT_OP_Conv ? shape_conv
+                                                                           : NULL;
+    *p = (product){.node = id, .graph = node->graph, .bias = ENT_ID_NONE, .alpha = 1};
+    if (!shape || !read_bytes(context, node->inputs[0], &p->a) ||
+        !read_bytes(context, node->inputs[1], &p->b))
+        return false;
+    if (!shape(node, p) || !sums_fit(p) || p->a.axis >= 0) return false;
+    return p->b.axis < 0 || p->b.axis == p->column_axis;
+}
+
+/* sa * sb * alpha, by column where b has a list of scales. */
+static uint32_t make_factor(ent_rewrite_context *context, const product *p) {
+    int64_t count = count_of(p->b.scale), dims[ENT_MAX_RANK] = {count};
+    const float *b = p->b.scale->data;
+    float a = *(const float *)p->a.scale->data,
+          *factor = ent_arena_array(context->scratch, count, sizeof *factor);
+    for (int64_t i = 0; i < count; i++) factor[i] = (float)((double)a * b[i] * p->alpha);
+    for (uint32_t i = 1; i <= p->trailing; i++) dims[i] = 1;
+    return ent_module_add_constant(context->module, p->graph, NULL, ENT_DTYPE_F32,
+                                   p->b.axis < 0 ? 0 : 1 + p->trailing, dims, factor,
+                                   (uint64_t)count * sizeof *factor, false);
+}
+
+/* Adds a node that stands for the product's; a status that is set stays. */
+static uint32_t add(ent_rewrite_context *context, const product *p, uint32_t op, ent_attrs attrs,
+                    const uint32_t *inputs, uint32_t count, ent_status *status) {
+    uint32_t value = ENT_ID_NONE;
+    if (!*status) *status = ent_rewrite_add(context, op, attrs, inputs, count, p->node, &p->node, 1, &value);
+    return value;
+}
+
+static uint32_t bias_by_channel(ent_rewrite_context *context, const product *p, ent_status *status) {
+    int64_t dims[ENT_MAX_RANK] = {p->b.dims[0]};
+    for (uint32_t i = 1; i <= p->trailing; i++) dims[i] = 1;
+    if (p->trailing == 0) return p->bias;
+    uint32_t inputs[2] = {p->bias, ent_module_add_i64s(context->module, p->graph, dims, 1 + p->trailing)};
+    return add(context, p, ENT_OP_Reshape, (ent_attrs){0}, inputs, 2, status);
+}
+
+static ent_status become_integers(ent_rewrite_context *context, const product *p) {
+    ent_module *module = context->module;
+    ent_status status = NULL;
+    const int64_t swap[2] = {1, 0};
+    ent_attrs none = {0},
+              attrs = p->op == ENT_OP_ConvInteger ? ent_module_node(module, p->node)->attrs : none;
+    ent_attr to = ent_attr_int("to", ENT_DTYPE_F32), perm = ent_attr_ints(module, "perm", swap, 2);
+    uint32_t b = p->b.value;
+    if (p->turned) b = add(context, p, ENT_OP_Transpose, ent_attrs_make(module, &perm, 1), &b, 1, &status);
+    uint32_t operands[4] = {p->a.value, b, p->a.zero, p->b.zero};
+    uint32_t count = p->b.zero != ENT_ID_NONE ? 4 : p->a.zero != ENT_ID_NONE ? 3 : 2;
+    uint32_t sum = add(context, p, p->op, attrs, operands, count, &status);
+    sum = add(context, p, ENT_OP_Cast, ent_attrs_make(module, &to, 1), &sum, 1, &status);
+    uint32_t scaled[2] = {sum, make_factor(context, p)};
+    uint32_t result = add(context, p, ENT_OP_Mul, none, scaled, 2, &status);
+    if (p->bias != ENT_ID_NONE) {
+        uint32_t biased[2] = {result, bias_by_channel(context, p, &status)};
+        result = add(context, p, ENT_OP_Add, none, biased, 2, &status);
+    }
+    if (!status) ent_rewrite_forward(context, p->node, result);
+    return status;
+}
+
+static ent_status visit(ent_rewrite_context *context, uint32_t id) {
+    product p;
+    return read_product(context, id, &p) ? become_integers(context, &p) : NULL;
+}
+
+ent_status ent_rewrite_integer_products(ent_rewrite_context *context) {
+    return context->options->strict ? NULL : ent_rewrite_each_node(context, visit);
+}
