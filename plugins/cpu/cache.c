@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_VERSION 4
+#define CACHE_VERSION 5
 #define MAX_FILE_BYTES 16384
 
 static const struct field {
