@@ -7,7 +7,6 @@
 #define ENT_PARTITION_NO_SLOT 0xffu
 #define ENT_PARTITION_MAX_FORMS 64u /* of one value: sets of them are 64-bit masks */
 #define ENT_PARTITION_MAX_WAITS 12u
-#define ENT_PARTITION_MAX_LIVE 512u
 #define ENT_PARTITION_MAX_AHEAD 256u
 
 /* An offer that takes or makes a value, and the form in which it does; `slot` is the form's place among the
@@ -78,7 +77,7 @@ typedef struct ent_partition_state {
     uint32_t ahead_count;
     uint32_t ahead[ENT_PARTITION_MAX_AHEAD]; /* claimed leaves beyond the frontier, ascending */
     uint32_t live_count;
-    ent_partition_live live[ENT_PARTITION_MAX_LIVE]; /* ascending by value */
+    ent_partition_live *live; /* ascending by value; room for all values of the problem */
 } ent_partition_state;
 
 bool ent_partition_is_claimed(const ent_partition_state *s, uint32_t leaf);

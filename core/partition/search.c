@@ -54,16 +54,18 @@ bool ent_partition_is_claimed(const ent_partition_state *s, uint32_t leaf) {
 }
 
 static ent_partition_live *find_live(ent_partition_state *s, uint32_t value) {
-    for (uint32_t i = 0; i < s->live_count; i++)
-        if (s->live[i].value == value) return &s->live[i];
-    return NULL;
+    uint32_t low = 0, high = s->live_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (s->live[middle].value < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->live_count && s->live[low].value == value ? &s->live[low] : NULL;
 }
 
-static ent_partition_live *add_live(run *r, ent_partition_state *s, uint32_t value) {
-    if (s->live_count == ENT_PARTITION_MAX_LIVE) {
-        r->full = true;
-        return NULL;
-    }
+static ent_partition_live *add_live(ent_partition_state *s, uint32_t value) {
     uint32_t at = s->live_count++;
     for (; at > 0 && s->live[at - 1].value > value; at--) s->live[at] = s->live[at - 1];
     s->live[at] = (ent_partition_live){.value = value, .slot = NO_SLOT};
@@ -146,8 +148,7 @@ static bool take_inputs(run *r, const ent_partition_offer *offer) {
     for (uint32_t i = 0; i < offer->input_count; i++) {
         const ent_partition_port *port = &offer->inputs[i];
         ent_partition_live *v = find_live(s, port->value);
-        if (!v) v = add_live(r, s, port->value);
-        if (!v) return false;
+        if (!v) v = add_live(s, port->value);
         uint32_t slot = port->label == ENT_PARTITION_NONE
                             ? NO_SLOT
                             : ent_partition_label_slot(r->index, port->value, port->label);
@@ -189,8 +190,7 @@ static bool make_outputs(run *r, const ent_partition_offer *offer) {
         for (uint32_t w = 0; w < r->wait_count; w++)
             if (r->waits[w] == port->value) return false; /* it waits for what it makes: a cycle */
         ent_partition_live *v = find_live(s, port->value);
-        if (!v) v = add_live(r, s, port->value);
-        if (!v) return false;
+        if (!v) v = add_live(s, port->value);
         uint32_t slot = ent_partition_label_slot(r->index, port->value, port->label);
         if (p->values[port->value].final_label != ENT_PARTITION_NONE)
             v->paid |= UINT64_C(1) << ent_partition_label_slot(r->index, port->value,
@@ -353,11 +353,7 @@ static void start(run *r) {
         if (p->values[v].producer != ENT_PARTITION_NONE || p->values[v].initial_label == ENT_PARTITION_NONE)
             continue;
         uint32_t slot = ent_partition_label_slot(r->index, v, p->values[v].initial_label);
-        ent_partition_live *live = add_live(r, s, v);
-        if (!live) {
-            note_cut(r, 0);
-            continue;
-        }
+        ent_partition_live *live = add_live(s, v);
         live->slot = slot;
         live->paid = UINT64_C(1) << slot;
         if (p->values[v].final_label == ENT_PARTITION_NONE) continue;
@@ -390,6 +386,9 @@ ent_status ent_partition_search_run(ent_partition_search *search, const uint32_t
     r->search = search;
     r->index = search->index;
     r->arena = search->arena;
+    size_t values = (size_t)search->index->problem->value_count + 1;
+    r->from.live = ent_arena_alloc(search->arena, values * sizeof *r->from.live);
+    r->to.live = ent_arena_alloc(search->arena, values * sizeof *r->to.live);
     r->buckets = ent_arena_alloc(search->arena, ((size_t)leaf_count + 1) * sizeof *r->buckets);
     start(r);
     for (uint32_t leaf = 0; leaf < leaf_count; leaf++) {

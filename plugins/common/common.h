@@ -37,8 +37,6 @@ void ent_common_writer(ent_message_writer *writer, const ent_call *call, uint32_
 
 /* ---- devices and kernels: a plugin embeds these heads ---- */
 
-#define ENT_COMMON_MAX_BINDINGS 256u
-
 struct ent_device {
     const ent_host *host;
 };
@@ -107,6 +105,8 @@ typedef struct ent_common_region {
     uint32_t *ports; /* port index -> value index */
     uint32_t port_count;
     uint64_t scratch_bytes;
+    const ent_tensor **inputs; /* of the node that runs; room for the node with the most */
+    ent_tensor **outputs;
     void *block; /* all of the above; one allocation chain owned by the region */
     const ent_host *host;
 } ent_common_region;

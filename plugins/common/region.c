@@ -10,7 +10,6 @@
 
 #define NONE UINT32_MAX
 #define MAX_ITEMS (1u << 20)
-#define MAX_OPERANDS 256u
 
 /* Everything of a region is released together: blocks are chained. */
 typedef struct chain {
@@ -230,15 +229,9 @@ static ent_code read_records(decoder *d, ent_message_reader *reader) {
 
 static ent_code check_order(decoder *d, uint32_t *first, uint32_t *last) {
     ent_common_region *r = d->region;
-    if (r->port_count > ENT_COMMON_MAX_BINDINGS)
-        return ent_common_fail(d->call, ENT_CODE_UNSUPPORTED, "a region with more than %u ports is not taken",
-                               ENT_COMMON_MAX_BINDINGS);
     for (uint32_t i = 0; i < r->value_count; i++) first[i] = last[i] = NONE;
     for (uint32_t n = 0; n < r->node_count; n++) {
         const ent_common_node *node = &r->nodes[n];
-        if (node->input_count > MAX_OPERANDS || node->output_count > MAX_OPERANDS)
-            return ent_common_fail(d->call, ENT_CODE_UNSUPPORTED,
-                                   "a node with more than %u inputs or outputs is not taken", MAX_OPERANDS);
         for (uint32_t k = 0; k < node->input_count; k++) {
             uint32_t v = node->inputs[k];
             if (v == NONE) continue;
@@ -285,6 +278,20 @@ static void place(ent_common_region *r, uint32_t index, const uint32_t *first, c
     if (at + size > r->scratch_bytes) r->scratch_bytes = at + size;
 }
 
+static ent_code make_room(decoder *d) {
+    ent_common_region *r = d->region;
+    uint32_t inputs = 1, outputs = 1;
+    for (uint32_t n = 0; n < r->node_count; n++) {
+        inputs = r->nodes[n].input_count > inputs ? r->nodes[n].input_count : inputs;
+        outputs = r->nodes[n].output_count > outputs ? r->nodes[n].output_count : outputs;
+    }
+    r->inputs = take(r, inputs * sizeof *r->inputs);
+    r->outputs = take(r, outputs * sizeof *r->outputs);
+    if (!r->inputs || !r->outputs)
+        return ent_common_fail(d->call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a region");
+    return ENT_OK;
+}
+
 static ent_code place_values(decoder *d, const uint32_t *first, const uint32_t *last) {
     ent_common_region *r = d->region;
     for (uint32_t i = 0; i < r->value_count; i++) {
@@ -316,6 +323,7 @@ ent_code ent_common_region_create(const ent_host *host, const ent_call *call, co
         code = ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a region");
     if (code == ENT_OK) code = check_order(&d, first, last);
     if (code == ENT_OK) code = place_values(&d, first, last);
+    if (code == ENT_OK) code = make_room(&d);
     if (code == ENT_OK)
         *out = region;
     else
@@ -333,14 +341,13 @@ ent_code ent_common_region_run(ent_common_region *region, void *const *addresses
     }
     for (uint32_t n = 0; n < region->node_count; n++) {
         const ent_common_node *node = &region->nodes[n];
-        const ent_tensor *inputs[MAX_OPERANDS];
-        ent_tensor *outputs[MAX_OPERANDS];
         for (uint32_t k = 0; k < node->input_count; k++)
-            inputs[k] = node->inputs[k] == NONE ? NULL : &region->values[node->inputs[k]].tensor;
+            region->inputs[k] = node->inputs[k] == NONE ? NULL : &region->values[node->inputs[k]].tensor;
         for (uint32_t k = 0; k < node->output_count; k++)
-            outputs[k] = node->outputs[k] == NONE ? NULL : &region->values[node->outputs[k]].tensor;
-        ent_code code = ent_ops_evaluate(node->op, node->attrs, inputs, node->input_count, outputs,
-                                         node->output_count, ent_ops_memory_default(), error);
+            region->outputs[k] = node->outputs[k] == NONE ? NULL : &region->values[node->outputs[k]].tensor;
+        ent_code code =
+            ent_ops_evaluate(node->op, node->attrs, region->inputs, node->input_count, region->outputs,
+                             node->output_count, ent_ops_memory_default(), error);
         if (code != ENT_OK) return code;
     }
     return ENT_OK;

@@ -167,6 +167,8 @@ struct ent_queue {
     bool busy;
 };
 
+#define FEW_BINDINGS 64 /* these need no allocation */
+
 static ent_code run_copy(const ent_step *step) {
     const ent_buffer_ref *from = &step->bindings[0], *to = &step->bindings[1];
     if (step->binding_count != 2 || from->size_bytes != to->size_bytes || to->buffer->read_only)
@@ -179,12 +181,9 @@ static ent_code run_copy(const ent_step *step) {
     return ENT_OK;
 }
 
-static ent_code run_dispatch(const ent_step *step) {
-    void *addresses[ENT_COMMON_MAX_BINDINGS];
+/* addresses: room for as many as the kernel has bindings. */
+static ent_code run_kernel(const ent_step *step, void **addresses) {
     ent_kernel *kernel = step->kernel;
-    if (!kernel || step->binding_count != kernel->binding_count ||
-        step->binding_count > ENT_COMMON_MAX_BINDINGS)
-        return ENT_CODE_INVALID_ARGUMENT;
     for (uint32_t i = 0; i < step->binding_count; i++) {
         const ent_buffer_ref *ref = &step->bindings[i];
         if (!in_buffer(ref->buffer, ref->offset_bytes, ref->size_bytes)) return ENT_CODE_INVALID_ARGUMENT;
@@ -195,6 +194,18 @@ static ent_code run_dispatch(const ent_step *step) {
         addresses[i] = ref->buffer->memory + ref->offset_bytes;
     }
     return kernel->run(kernel, addresses, step);
+}
+
+static ent_code run_dispatch(const ent_step *step) {
+    void *few[FEW_BINDINGS];
+    const ent_kernel *kernel = step->kernel;
+    if (!kernel || step->binding_count != kernel->binding_count) return ENT_CODE_INVALID_ARGUMENT;
+    if (step->binding_count <= FEW_BINDINGS) return run_kernel(step, few);
+    void **many = ent_common_allocate(kernel->host, step->binding_count * sizeof *many);
+    if (!many) return ENT_CODE_OUT_OF_MEMORY;
+    ent_code code = run_kernel(step, many);
+    ent_common_release(kernel->host, many);
+    return code;
 }
 
 static void run_submit(const ent_submit *submit, ent_code failure) {

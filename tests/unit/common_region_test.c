@@ -3,6 +3,8 @@
 #include "tests/unit/common_sample.h"
 
 static const float x_plain[12] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
+#define MANY 1000 /* ports: more than any array on the stack holds */
+
 static const float bias[3] = {0.5f, 0, -20};
 
 static ent_code load(ent_bytes message, ent_kernel **out) {
@@ -17,7 +19,7 @@ static ent_code load(ent_bytes message, ent_kernel **out) {
 /* Runs a kernel on one block of memory a binding. */
 static ent_code run(ent_kernel *kernel, void *const *memory, const uint64_t *bytes, uint32_t count,
                     const bool *read_only) {
-    ent_buffer_ref refs[8];
+    ent_buffer_ref refs[MANY + 1];
     ent_queue *queue = NULL;
     ent_fence *fence = NULL;
     ck_assert_int_eq(ent_common_queue_create(&sample_device, &sample_call, &queue), ENT_OK);
@@ -71,6 +73,34 @@ START_TEST(a_region_computes_in_both_layouts) {
         check_result(y);
         ent_common_region_kernel_unload(kernel);
     }
+}
+END_TEST
+
+/* y = Sum of MANY values, each a port: as wide as a Concat behind a loop may be. */
+START_TEST(a_node_may_have_a_thousand_inputs) {
+    ent_message_writer w;
+    ent_kernel *kernel = NULL;
+    const int64_t dims[] = {2}, node = MANY + 1;
+    int64_t inputs[MANY];
+    float x[MANY][2], y[2] = {0};
+    void *memory[MANY + 1];
+    uint64_t bytes[MANY + 1];
+    ent_common_writer(&w, &sample_call, ENT_MESSAGE_region);
+    for (int i = 0; i <= MANY; i++) sample_value(&w, (uint64_t)i, ENT_DTYPE_F32, dims, 1);
+    for (int i = 0; i <= MANY; i++) {
+        if (i < MANY) inputs[i] = i, x[i][0] = (float)i, x[i][1] = 1;
+        memory[i] = i < MANY ? x[i] : y;
+        bytes[i] = sizeof y;
+    }
+    sample_node(&w, (uint64_t)node, ENT_OP_Sum, inputs, MANY, MANY);
+    sample_region(&w, 7, &node, 1);
+    for (int i = 0; i <= MANY; i++) sample_port(&w, (uint64_t)i, (uint64_t)i, i == MANY, ent_layout_plain(1));
+    ck_assert_int_eq(ent_message_end(&w), ENT_OK);
+    ck_assert_int_eq(load((ent_bytes){w.data, w.size}, &kernel), ENT_OK);
+    ck_assert_int_eq(run(kernel, memory, bytes, MANY + 1, NULL), ENT_OK);
+    ck_assert_float_eq(y[0], MANY * (MANY - 1) / 2);
+    ck_assert_float_eq(y[1], MANY);
+    ent_common_region_kernel_unload(kernel);
 }
 END_TEST
 
@@ -255,6 +285,7 @@ END_TEST
 int main(void) {
     TCase *test = tcase_create("all");
     tcase_add_test(test, a_region_computes_in_both_layouts);
+    tcase_add_test(test, a_node_may_have_a_thousand_inputs);
     tcase_add_test(test, buffers_that_do_not_fit_are_refused);
     tcase_add_loop_test(test, faulty_regions_are_refused_with_the_rule, 0,
                         (int)(sizeof refusals / sizeof refusals[0]));

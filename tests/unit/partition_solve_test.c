@@ -365,6 +365,47 @@ START_TEST(uncovered_leaf_is_named) {
 }
 END_TEST
 
+static double no_change(void *context, uint32_t value, uint32_t from, uint32_t to) {
+    (void)context, (void)value;
+    return from == to ? 0 : INFINITY;
+}
+
+/* A value of each leaf, all read by the last one, as a Concat behind a loop that was written out does. */
+START_TEST(a_thousand_values_wait_for_one_leaf) {
+    enum { WIDE = 1000 };
+    static ent_partition_value values[WIDE + 1];
+    static ent_partition_offer offers[WIDE + 1];
+    static ent_partition_port ports[WIDE + 1];
+    static uint32_t leaves[WIDE + 1];
+    ent_arena *arena = ent_arena_create(0);
+    for (uint32_t i = 0; i <= WIDE; i++) {
+        values[i] = (ent_partition_value){i, ENT_PARTITION_NONE, i < WIDE ? ENT_PARTITION_NONE : 0, 1};
+        leaves[i] = i;
+        ports[i] = (ent_partition_port){i, 0};
+        offers[i] = (ent_partition_offer){.leaves = &leaves[i],
+                                          .leaf_count = 1,
+                                          .inputs = ports,
+                                          .input_count = i < WIDE ? 0 : WIDE,
+                                          .outputs = &ports[i],
+                                          .output_count = 1,
+                                          .price_ns = 1};
+    }
+    ent_partition_problem problem = {.leaf_count = WIDE + 1,
+                                     .values = values,
+                                     .value_count = WIDE + 1,
+                                     .label_count = 1,
+                                     .offers = offers,
+                                     .offer_count = WIDE + 1,
+                                     .convert_ns = no_change};
+    ent_partition_result result;
+    ck_assert_ptr_null(ent_partition_solve(arena, &problem, &result));
+    ck_assert(result.feasible);
+    ck_assert_uint_eq(result.chosen_count, WIDE + 1);
+    ck_assert_double_eq(result.total_ns, WIDE + 1);
+    ent_arena_destroy(arena);
+}
+END_TEST
+
 START_TEST(same_problem_same_plan) {
     for (uint64_t seed = 0; seed < 50; seed++) {
         instance in;
@@ -388,6 +429,7 @@ int main(void) {
     tcase_add_test(test, short_of_budget_is_bounded_and_unproven_or_right);
     tcase_add_test(test, networks_are_proven_in_little_work);
     tcase_add_test(test, uncovered_leaf_is_named);
+    tcase_add_test(test, a_thousand_values_wait_for_one_leaf);
     tcase_add_test(test, same_problem_same_plan);
     suite_add_tcase(suite, test);
     SRunner *runner = srunner_create(suite);
