@@ -3,8 +3,8 @@
  * the sum in 32-bit integers, exactly, the factor and a bias after it in f32. So do QLinearMatMul and
  * QLinearConv, with the rounding that they mean behind. A zero point of A that is computed leaves
  * MatMulInteger: sum (a - za) (b - zb) = sum a (b - zb) - za sum (b - zb). The first pass, because folding
- * would make floats of constant weights. Depthwise convolutions stay: they are bound by what they read. Not
- * when strict: the sum was rounded where it now is exact. */
+ * would make floats of constant weights. Depthwise convolutions stay on floats, which hold their short sums
+ * exactly. Not when strict: the sum was rounded where it now is exact. */
 #include "core/rewrite/internal.h"
 
 #include <string.h>
@@ -71,11 +71,14 @@ typedef struct product {
     int64_t depth;       /* products in one sum */
     uint32_t trailing;   /* axes of the result behind the columns */
     bool turned;         /* b is n x k */
+    bool depthwise;      /* one channel a sum */
     double alpha;
     const ent_tensor *y_scale; /* of a quantized result; NULL: a float */
     double y_zero;
     uint32_t y_dtype;
 } product;
+
+#define FLOAT_SUMS (1 << 24) /* integers up to here are exact in f32 */
 
 static bool sums_fit(const product *p) {
     return p->depth > 0 && p->depth <= INT32_MAX / (255 * 255);
@@ -109,7 +112,8 @@ static bool shape_conv(const ent_node *node, product *p) {
     if (p->b.rank < 3) return false;
     for (uint32_t i = 1; i < p->b.rank; i++) p->depth *= p->b.dims[i] < INT32_MAX ? p->b.dims[i] : INT32_MAX;
     p->trailing = p->b.rank - 2;
-    return p->b.dims[1] > 1 || ent_attrs_int(node->attrs, "group", 1) == 1;
+    p->depthwise = p->b.dims[1] == 1 && ent_attrs_int(node->attrs, "group", 1) > 1;
+    return true;
 }
 
 static bool read_product(ent_rewrite_context *context, uint32_t id, product *p) {
@@ -122,7 +126,7 @@ static bool read_product(ent_rewrite_context *context, uint32_t id, product *p) 
     if (!shape || !read_bytes(context, node->inputs[0], &p->a) ||
         !read_bytes(context, node->inputs[1], &p->b))
         return false;
-    if (!shape(node, p) || !sums_fit(p) || p->a.axis >= 0) return false;
+    if (!shape(node, p) || !sums_fit(p) || p->a.axis >= 0 || p->depthwise) return false;
     return p->b.axis < 0 || p->b.axis == p->column_axis;
 }
 
@@ -158,6 +162,7 @@ static bool read_quantized(ent_rewrite_context *context, uint32_t id, product *p
     if (!convolves && node->op != ENT_OP_QLinearMatMul) return false;
     if (!read_operand(context, node, 0, &p->a) || !read_operand(context, node, 3, &p->b)) return false;
     if (!(convolves ? shape_conv(node, p) : shape_matmul(node, p)) || !sums_fit(p)) return false;
+    if (p->depthwise && p->depth > FLOAT_SUMS / (255 * 255)) return false;
     p->bias = convolves ? ent_rewrite_input(node, 8) : ENT_ID_NONE;
     p->y_scale = ent_rewrite_float_tensor(context, ent_rewrite_input(node, 6));
     p->y_dtype = ent_module_value(context->module, node->outputs[0])->dtype;
@@ -223,6 +228,26 @@ static uint32_t add_bias(ent_rewrite_context *context, const product *p, uint32_
     return add(context, p, ENT_OP_Add, (ent_attrs){0}, inputs, 2, status);
 }
 
+static uint32_t centred(ent_rewrite_context *context, const product *p, const bytes *x, ent_status *status) {
+    ent_attr to = ent_attr_int("to", ENT_DTYPE_F32);
+    ent_attrs cast = ent_attrs_make(context->module, &to, 1);
+    double zero = 0;
+    uint32_t inputs[2] = {add(context, p, ENT_OP_Cast, cast, &x->value, 1, status)};
+    if (x->zero == ENT_ID_NONE || !ent_value_scalar(context->module, x->zero, &zero)) return inputs[0];
+    inputs[1] = ent_module_add_scalar(context->module, p->graph, ENT_DTYPE_F32, zero);
+    return add(context, p, ENT_OP_Sub, (ent_attrs){0}, inputs, 2, status);
+}
+
+/* A window's sums of integers, exactly, on the kernels for windows of floats. */
+static uint32_t sum_in_floats(ent_rewrite_context *context, const product *p, ent_status *status) {
+    ent_attrs attrs = ent_module_node(context->module, p->node)->attrs;
+    ent_attr to = ent_attr_int("to", ENT_DTYPE_I32);
+    uint32_t operands[2] = {centred(context, p, &p->a, status)};
+    operands[1] = centred(context, p, &p->b, status);
+    uint32_t sum = add(context, p, ENT_OP_Conv, attrs, operands, 2, status);
+    return add(context, p, ENT_OP_Cast, ent_attrs_make(context->module, &to, 1), &sum, 1, status);
+}
+
 static ent_status become_integers(ent_rewrite_context *context, const product *p) {
     ent_module *module = context->module;
     ent_status status = NULL;
@@ -234,7 +259,8 @@ static ent_status become_integers(ent_rewrite_context *context, const product *p
     if (p->turned) b = add(context, p, ENT_OP_Transpose, ent_attrs_make(module, &perm, 1), &b, 1, &status);
     uint32_t operands[4] = {p->a.value, b, p->a.zero, p->b.zero};
     uint32_t count = p->b.zero != ENT_ID_NONE ? 4 : p->a.zero != ENT_ID_NONE ? 3 : 2;
-    uint32_t sum = add(context, p, p->op, attrs, operands, count, &status);
+    uint32_t sum = p->depthwise ? sum_in_floats(context, p, &status)
+                                : add(context, p, p->op, attrs, operands, count, &status);
     if (p->y_scale) sum = add_bias(context, p, sum, &status);
     sum = add(context, p, ENT_OP_Cast, ent_attrs_make(module, &to, 1), &sum, 1, &status);
     uint32_t scaled[2] = {sum, make_factor(context, p)};
