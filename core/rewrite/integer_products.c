@@ -291,7 +291,7 @@ static ent_status take_out_zero(ent_rewrite_context *context, uint32_t id) {
     const ent_node *node = ent_module_node(context->module, id);
     product p = {.node = id, .graph = node->graph};
     uint32_t zero = ent_rewrite_input(node, 2), b_zero = ent_rewrite_input(node, 3), one;
-    const ent_tensor *b = ent_rewrite_tensor(context, node->inputs[1]);
+    const ent_tensor *b = ent_rewrite_tensor(context, ent_rewrite_input(node, 1));
     double number = 0;
     if (node->op != ENT_OP_MatMulInteger || zero == ENT_ID_NONE || ent_rewrite_tensor(context, zero))
         return NULL;
