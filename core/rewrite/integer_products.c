@@ -15,7 +15,7 @@ typedef struct bytes {
     const ent_tensor *scale;
     int64_t axis; /* of a list of scales, -1: one scale */
     uint32_t rank;
-    const int64_t *dims;
+    int64_t dims[ENT_MAX_RANK];
 } bytes;
 
 static bool is_byte(uint32_t dtype) {
@@ -51,7 +51,7 @@ static bool read_bytes(ent_rewrite_context *context, uint32_t value, bytes *out)
     out->value = node->inputs[0];
     out->scale = ent_rewrite_float_tensor(context, node->inputs[1]);
     out->rank = q->rank;
-    out->dims = q->dims;
+    memcpy(out->dims, q->dims, sizeof out->dims);
     out->axis = -1;
     if (!is_byte(q->dtype) || real->dtype != ENT_DTYPE_F32 || !ent_value_static(context->module, out->value))
         return false;
@@ -135,7 +135,8 @@ static bool read_product(ent_rewrite_context *context, uint32_t id, product *p) 
 /* An operand of `node` with its scale and zero point, inputs `first` and on. */
 static bool read_operand(ent_rewrite_context *context, const ent_node *node, uint32_t first, bytes *out) {
     const ent_value *q = ent_module_value(context->module, node->inputs[first]);
-    *out = (bytes){.value = node->inputs[first], .axis = -1, .rank = q->rank, .dims = q->dims};
+    *out = (bytes){.value = node->inputs[first], .axis = -1, .rank = q->rank};
+    memcpy(out->dims, q->dims, sizeof out->dims);
     out->scale = ent_rewrite_float_tensor(context, ent_rewrite_input(node, first + 1));
     return is_byte(q->dtype) && ent_value_static(context->module, out->value) && out->scale &&
            out->scale->dtype == ENT_DTYPE_F32 && out->scale->rank <= 1 &&
@@ -289,12 +290,12 @@ static uint32_t sum_columns(ent_rewrite_context *context, const ent_node *node, 
 
 static ent_status take_out_zero(ent_rewrite_context *context, uint32_t id) {
     const ent_node *node = ent_module_node(context->module, id);
+    if (node->op != ENT_OP_MatMulInteger) return NULL;
     product p = {.node = id, .graph = node->graph};
     uint32_t zero = ent_rewrite_input(node, 2), b_zero = ent_rewrite_input(node, 3), one;
     const ent_tensor *b = ent_rewrite_tensor(context, ent_rewrite_input(node, 1));
     double number = 0;
-    if (node->op != ENT_OP_MatMulInteger || zero == ENT_ID_NONE || ent_rewrite_tensor(context, zero))
-        return NULL;
+    if (zero == ENT_ID_NONE || ent_rewrite_tensor(context, zero)) return NULL;
     if (ent_value_elements(context->module, zero) != 1 || !b || b->rank != 2 || !is_byte(b->dtype) ||
         ent_module_value(context->module, node->inputs[0])->rank < 2 ||
         !one_zero_point(context, node->graph, b_zero, &one))
@@ -365,9 +366,19 @@ static ent_status spell_out_product(ent_rewrite_context *context, uint32_t id, b
     return spell_out(context, id, operands, made[1], node.inputs[2], ent_rewrite_input(&node, 4));
 }
 
+/* What the operator cannot do without is there, and the result is wanted. */
+static bool is_whole(const ent_node *node) {
+    const ent_op_info *info = ent_op_info_get(node->op);
+    if (!info || node->output_count == 0 || node->outputs[0] == ENT_ID_NONE) return false;
+    for (uint32_t i = 0; i < info->min_inputs; i++)
+        if (ent_rewrite_input(node, i) == ENT_ID_NONE) return false;
+    return true;
+}
+
 static ent_status visit(ent_rewrite_context *context, uint32_t id) {
     product p;
     bool done;
+    if (!is_whole(ent_module_node(context->module, id))) return NULL;
     if (read_product(context, id, &p) || read_quantized(context, id, &p)) return become_integers(context, &p);
     ENT_TRY(spell_out_product(context, id, &done));
     return done ? NULL : take_out_zero(context, id);
