@@ -370,8 +370,8 @@ static ent_status spell_out_product(ent_rewrite_context *context, uint32_t id, b
 static bool is_whole(const ent_node *node) {
     const ent_op_info *info = ent_op_info_get(node->op);
     if (!info || node->output_count == 0 || node->outputs[0] == ENT_ID_NONE) return false;
-    for (uint32_t i = 0; i < info->min_inputs; i++)
-        if (ent_rewrite_input(node, i) == ENT_ID_NONE) return false;
+    for (int32_t i = 0; i < info->min_inputs; i++)
+        if (ent_rewrite_input(node, (uint32_t)i) == ENT_ID_NONE) return false;
     return true;
 }
 
