@@ -31,6 +31,8 @@ typedef struct cli_options {
     size_t shape_count;
     entente_named_number dims[CLI_MAX];
     size_t dim_count;
+    entente_named_range ranges[CLI_MAX];
+    size_t range_count;
     entente_named_text constants[CLI_MAX];
     size_t constant_count;
     const char *prefer, *assign, *precision, *external_data_root, *transcript, *dump_dir, *plugin_path;

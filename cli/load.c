@@ -32,6 +32,8 @@ void cli_fill_request(const cli_options *o, const char *model, entente_compile_r
     out->shape_count = o->shape_count;
     out->dims = o->dims;
     out->dim_count = o->dim_count;
+    out->ranges = o->ranges;
+    out->range_count = o->range_count;
     out->constants = o->constants;
     out->constant_count = o->constant_count;
     out->external_data_root = o->external_data_root;

@@ -25,7 +25,7 @@ static const char compile_options[] =
     "  --threads N           threads of host devices\n"
     "  --budget-ms N         work of the selection, in ms of a slow machine (default 3000)\n"
     "Sizes:\n"
-    "  --shape INPUT=1x3x48x320   --dim NAME=N   --const INPUT=VALUE\n"
+    "  --shape INPUT=1x3x48x320   --dim NAME=N|LEAST..MOST   --const INPUT=VALUE\n"
     "  (run, check and bench fix small inputs whose values decide shapes to what they are given; -v says "
     "which)\n"
     "Files:\n"

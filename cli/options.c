@@ -120,6 +120,33 @@ static bool parse_shape(const char *text, entente_named_shape *out) {
     return dims != NULL;
 }
 
+/* A whole number up to `end`; what follows it goes to out_rest. */
+static bool take_size(const char *text, int64_t *out, const char **out_rest) {
+    char *end = NULL;
+    if (*text < '0' || *text > '9') return false;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    *out_rest = end;
+    return errno == 0;
+}
+
+/* NAME=NUMBER, NAME=LEAST..MOST or NAME=LEAST..MOST:TYPICAL. */
+static int take_dim(cli_options *o, const char *value) {
+    entente_named_range range = {0};
+    const char *text = NULL, *rest = NULL;
+    bool good = split(value, &range.name, &text) && take_size(text, &range.min, &rest);
+    bool is_range = good && strncmp(rest, "..", 2) == 0;
+    if (is_range) good = take_size(rest + 2, &range.max, &rest);
+    if (good && is_range && *rest == ':') good = take_size(rest + 1, &range.typical, &rest);
+    if (!good || *rest != 0 || o->dim_count == CLI_MAX || o->range_count == CLI_MAX)
+        return bad(o, "--dim", value, "NAME=NUMBER, NAME=LEAST..MOST or NAME=LEAST..MOST:TYPICAL");
+    if (is_range)
+        o->ranges[o->range_count++] = range;
+    else
+        o->dims[o->dim_count++] = (entente_named_number){range.name, range.min};
+    return 0;
+}
+
 static bool add_devices(cli_options *o, const char *text) {
     char *copy = strdup(text), *save = NULL;
     for (char *name = copy ? strtok_r(copy, ",", &save) : NULL; name; name = strtok_r(NULL, ",", &save)) {
@@ -151,16 +178,8 @@ static int take_number(cli_options *o, int id, const char *value) {
         return parse_double(value, &o->rtol) ? 0 : bad(o, "--rtol", value, "a number from 0");
     case OPTION_ATOL:
         return parse_double(value, &o->atol) ? 0 : bad(o, "--atol", value, "a number from 0");
-    case OPTION_DIM: {
-        entente_named_number *dim = &o->dims[o->dim_count];
-        const char *text = NULL;
-        if (o->dim_count == CLI_MAX || !split(value, &dim->name, &text) ||
-            !parse_u64(text, INT64_MAX, &number))
-            return bad(o, "--dim", value, "NAME=NUMBER");
-        dim->value = (int64_t)number;
-        o->dim_count++;
-        return 0;
-    }
+    case OPTION_DIM:
+        return take_dim(o, value);
     default:
         return -1;
     }

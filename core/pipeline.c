@@ -1,7 +1,7 @@
 /* The pipeline: a model file becomes a bundle. This list is the whole of it.
  *
  *   import     model file -> graph IR, newest operator meanings                       core/import
- *   bind       --shape, --dim, --const: every symbol becomes a number                 core/graph
+ *   bind       --shape, --dim, --const: every symbol becomes a number or a range      core/graph
  *   rewrite    folding, recomposition, movement: device-agnostic                      core/rewrite
  *   freeze     composites become overlays over leaves; the graph changes no more      core/graph
  *   devices    plugins are found, devices opened, declarations read                   core/host,
@@ -61,23 +61,33 @@ static ent_status no_such_input(ent_pipeline *p, const char *flag, const char *n
                            "the model has no input '%s'; it has: %s", name, text.data ? text.data : "none");
 }
 
-/* What is left open is an error with a command line that would work. */
+static ent_status set_ranges(ent_pipeline *p) {
+    for (size_t i = 0; i < p->request->range_count; i++) {
+        const entente_named_range *range = &p->request->ranges[i];
+        ENT_TRY(ent_module_set_range(p->module, range->name, range->min, range->max, range->typical));
+    }
+    return NULL;
+}
+
+/* What is left open without a range is an error with a command line that would work. */
 static ent_status refuse_open_symbols(ent_pipeline *p) {
     const ent_open_symbol *open = NULL;
-    uint32_t count = ent_module_open_symbols(p->module, p->scratch, &open);
-    if (count == 0) return NULL;
+    uint32_t count = ent_module_open_symbols(p->module, p->scratch, &open), listed = 0;
     ent_text list, fix;
     ent_text_init(&list, p->arena);
     ent_text_init(&fix, p->arena);
     for (uint32_t i = 0; i < count; i++) {
-        const char *symbol = p->module->symbols.items[open[i].symbol].name;
-        ent_text_add(&list, "%s'%s' (input %s, axis %u)", i ? ", " : "", symbol,
+        const ent_symbol *symbol = &p->module->symbols.items[open[i].symbol];
+        if (symbol->typical) continue;
+        ent_text_add(&list, "%s'%s' (input %s, axis %u)", listed++ ? ", " : "", symbol->name,
                      ent_module_value(p->module, open[i].value)->name, open[i].axis);
-        ent_text_add(&fix, " --dim '%s'=1", symbol);
+        ent_text_add(&fix, " --dim '%s'=1", symbol->name);
     }
+    if (listed == 0) return NULL;
     return ent_status_make(
         p->arena, ENT_ERROR_USAGE, "bind.open-symbol", p->request->model_path,
-        "these dimensions are open: %s; give sizes, for example: entente compile %s%s -o model.ent",
+        "these dimensions are open: %s; give sizes, or ranges like 1..64 for a bundle that "
+        "takes them all, for example: entente compile %s%s -o model.ent",
         list.data, p->request->model_path, fix.data);
 }
 
@@ -103,6 +113,7 @@ static ent_status bind_samples(ent_pipeline *p) {
 
 static ent_status run_bind(ent_pipeline *p) {
     const entente_compile_request *r = p->request;
+    ENT_TRY(set_ranges(p));
     for (size_t i = 0; i < r->shape_count; i++) {
         const char *flag = ent_arena_format(p->arena, "--shape %s", r->shapes[i].input);
         uint32_t value = find_input(p, r->shapes[i].input);

@@ -58,7 +58,7 @@ uint32_t ent_module_add_graph(ent_module *module, const char *name, uint32_t own
 
 uint32_t ent_module_add_symbol(ent_module *module, const char *name, int64_t min, int64_t max) {
     uint32_t id = module->symbols.count;
-    ent_symbol symbol = {NULL, min, max};
+    ent_symbol symbol = {NULL, min, max, 0};
     symbol.name =
         ent_module_fresh_name(module, module->state->symbol_names, name && name[0] ? name : "dim", id);
     ent_array_push(module->arena, &module->symbols, symbol);

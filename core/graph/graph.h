@@ -18,6 +18,7 @@
 typedef struct ent_symbol {
     const char *name;
     int64_t min, max; /* max INT64_MAX: open */
+    int64_t typical;  /* what prices are computed for; 0: nobody said */
 } ent_symbol;
 
 /* Constant data. `data` is borrowed: mapped model file, or the module's arena. Identity is (hash, dtype,
@@ -225,6 +226,32 @@ typedef struct ent_binding {
     int64_t value;
 } ent_binding;
 ent_status ent_module_bind(ent_module *module, const ent_binding *bindings, uint32_t count);
+/* Keeps a symbol open, between min and max; prices are computed for `typical` (0: the middle of the range).
+ * code USAGE for unknown names and empty ranges. */
+ent_status ent_module_set_range(ent_module *module, const char *symbol, int64_t min, int64_t max,
+                                int64_t typical);
+/* The size that prices count with: of a symbol its typical one. Never negative; what no number holds is
+ * INT64_MAX. */
+int64_t ent_module_typical(const ent_module *module, ent_dim dim);
+/* The same for every axis of a value of known rank. */
+void ent_module_typical_dims(const ent_module *module, uint32_t value, int64_t *out);
+
+/* Size expressions of a module as a table of their own, as messages and programs carry them: only what is
+ * used, operands first. */
+typedef struct ent_size_table {
+    const ent_module *module;
+    ent_arena *arena;
+    ENT_ARRAY(uint32_t) symbols; /* module symbols: the open ones of main's inputs first */
+    ENT_ARRAY(ent_expr) exprs;   /* operands are dims of this table, symbols its symbols */
+    ent_map *known;              /* module expression -> expression here */
+} ent_size_table;
+void ent_size_table_init(ent_size_table *table, const ent_module *module, ent_arena *arena);
+/* The dim of this table that stands for a dim of the module. */
+ent_dim ent_size_table_dim(ent_size_table *table, ent_dim dim);
+/* The dim for `a kind b` of dims of the table; b above 0 where it divides. */
+ent_dim ent_size_table_combine(ent_size_table *table, ent_expr_kind kind, ent_dim a, ent_dim b);
+void ent_size_table_add_value(ent_size_table *table, uint32_t value);
+
 /* Sets a graph input's dims (for --shape); symbols that stood there are bound in the whole module. place is
  * the flag. */
 ent_status ent_module_set_input_shape(ent_module *module, uint32_t value, const int64_t *dims, uint32_t rank,

@@ -33,7 +33,8 @@ typedef struct ent_lower_builder {
     ENT_ARRAY(ent_program_device) devices;
     ENT_ARRAY(ent_program_constant) constants;
     ENT_ARRAY(ent_program_kernel) kernels;
-    ent_map *kernel_of; /* hash of (device, request) -> kernel */
+    ent_size_table sizes; /* the program's symbols and expressions */
+    ent_map *kernel_of;   /* hash of (device, request) -> kernel */
     ENT_ARRAY(ent_program_guard) guards;
     ENT_ARRAY(ent_lower_form) constant_forms; /* module value + layout -> program constant */
     ent_lower_function *functions;            /* per graph */

@@ -110,13 +110,18 @@ static ent_status identity_region(ent_lower_builder *b, const ent_plan_convert *
     const uint32_t node = 0, ids[2] = {0, 1};
     const ent_value *value = ent_module_value(b->module, convert->value);
     ent_message_writer writer;
+    ent_size_table sizes;
+    int64_t dims[ENT_MAX_RANK];
     ent_negotiate_writer_init(&writer, b->arena, ENT_MESSAGE_region);
+    ent_size_table_init(&sizes, b->module, b->arena);
+    for (uint32_t i = 0; i < value->rank; i++) dims[i] = ent_size_table_dim(&sizes, value->dims[i]);
+    ent_negotiate_write_sizes(&writer, &sizes);
     for (uint32_t i = 0; i < 2; i++) {
         ent_message_record_begin(&writer, ENT_RECORD_value);
         ent_message_put_u64(&writer, ENT_FIELD_value_id, i);
         ent_message_put_u64(&writer, ENT_FIELD_value_dtype, value->dtype);
         ent_message_put_i64(&writer, ENT_FIELD_value_rank, value->rank);
-        ent_message_put_i64s(&writer, ENT_FIELD_value_dims, value->dims, value->rank);
+        ent_message_put_i64s(&writer, ENT_FIELD_value_dims, dims, value->rank);
         ent_message_record_end(&writer);
     }
     ent_message_record_begin(&writer, ENT_RECORD_node);

@@ -193,8 +193,33 @@ static ent_status lower_main_inputs(ent_lower_builder *b) {
     return NULL;
 }
 
+/* Each symbol is read from the first input axis that is nothing but it. */
+static void add_symbols(ent_lower_builder *b, ent_program *program) {
+    const ent_lower_function *f = &b->functions[0];
+    uint32_t count = b->sizes.symbols.count;
+    ent_program_symbol *symbols = ent_arena_alloc(b->arena, (count + 1) * sizeof *symbols);
+    for (uint32_t s = 0; s < count; s++) {
+        const ent_symbol *symbol = &b->module->symbols.items[b->sizes.symbols.items[s]];
+        symbols[s] = (ent_program_symbol){symbol->name, symbol->min, symbol->max, 1, ENT_PROGRAM_NONE, 0};
+        for (uint32_t i = f->inputs.count; i-- > 0;) {
+            const ent_program_value *input = &f->values.items[f->inputs.items[i]];
+            for (uint32_t axis = input->rank; axis-- > 0;) {
+                const ent_expr *e = input->dims[axis] < 0 ? &b->sizes.exprs.items[~input->dims[axis]] : NULL;
+                if (!e || e->kind != ENT_EXPR_SYMBOL || e->a != (int64_t)s) continue;
+                symbols[s].input = i;
+                symbols[s].axis = axis;
+            }
+        }
+    }
+    program->symbols = symbols;
+    program->symbol_count = count;
+    program->exprs = b->sizes.exprs.items;
+    program->expr_count = b->sizes.exprs.count;
+}
+
 static ent_program *assemble(ent_lower_builder *b) {
     ent_program *program = ent_arena_alloc(b->arena, sizeof *program);
+    add_symbols(b, program);
     uint32_t graphs = b->module->graphs.count;
     ent_program_function *functions = ent_arena_alloc(b->arena, (graphs + 1) * sizeof *functions);
     for (uint32_t g = 0; g < graphs; g++) {
@@ -234,6 +259,7 @@ static ent_lower_builder *make_builder(const ent_plan *plan, ent_arena *arena) {
     b->module = plan->session->module;
     b->arena = arena;
     b->failed_offer = ENT_PROGRAM_NONE;
+    ent_size_table_init(&b->sizes, b->module, arena);
     b->kernel_of = ent_map_create(arena);
     b->device_index = ent_arena_alloc(arena, (plan->session->device_count + 1) * sizeof *b->device_index);
     memset(b->device_index, 0xff, (plan->session->device_count + 1) * sizeof *b->device_index);

@@ -42,6 +42,30 @@ void ent_lower_add_form(ent_lower_builder *b, uint32_t graph, uint32_t value, ui
     ent_array_push(b->arena, &f->forms, form);
 }
 
+/* ent_layout_bytes for dims that are expressions. Elements smaller than a byte are padded row by row. */
+static ent_dim size_of(ent_lower_builder *b, const ent_value *v, const ent_layout *layout) {
+    ent_size_table *sizes = &b->sizes;
+    ent_dim bytes = 1;
+    bool is_static = true;
+    for (uint32_t i = 0; i < v->rank; i++) is_static &= v->dims[i] >= 0;
+    if (is_static) return ent_layout_bytes(layout, v->dtype, v->dims);
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        int64_t block = 1;
+        for (uint32_t k = 0; k < layout->block_count; k++)
+            if (layout->block_axis[k] == layout->order[i]) block *= layout->block_size[k];
+        ent_dim extent = ent_size_table_combine(sizes, ENT_EXPR_CEILDIV,
+                                                ent_size_table_dim(sizes, v->dims[layout->order[i]]), block);
+        if (i + 1 == layout->rank && layout->block_count == 0) {
+            extent = ent_size_table_combine(sizes, ENT_EXPR_MUL, extent, ent_dtype_bits(v->dtype));
+            extent = ent_size_table_combine(sizes, ENT_EXPR_CEILDIV, extent, 8);
+        }
+        bytes = ent_size_table_combine(sizes, ENT_EXPR_MUL, bytes, extent);
+    }
+    int64_t blocks = ent_dtype_bits(v->dtype) / 8;
+    for (uint32_t k = 0; k < layout->block_count; k++) blocks *= layout->block_size[k];
+    return layout->block_count ? ent_size_table_combine(sizes, ENT_EXPR_MUL, bytes, blocks) : bytes;
+}
+
 static uint32_t add_value(ent_lower_builder *b, uint32_t graph, uint32_t value, uint32_t kind,
                           uint32_t device, const ent_layout *layout, uint32_t index) {
     const ent_value *v = ent_module_value(b->module, value);
@@ -52,9 +76,10 @@ static uint32_t add_value(ent_lower_builder *b, uint32_t graph, uint32_t value, 
     p.dtype = v->dtype;
     p.rank = v->rank;
     p.name = v->name;
-    memcpy(p.dims, v->dims, sizeof p.dims);
+    for (uint32_t i = 0; i < v->rank && i < ENT_MAX_RANK; i++)
+        p.dims[i] = ent_size_table_dim(&b->sizes, v->dims[i]);
     p.layout = *layout;
-    p.size_bytes = ent_layout_bytes(layout, v->dtype, v->dims);
+    p.size_bytes = size_of(b, v, layout);
     ent_array_push(b->arena, &b->functions[graph].values, p);
     return b->functions[graph].values.count - 1;
 }

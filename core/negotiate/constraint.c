@@ -82,6 +82,8 @@ static bool check_dim(check *c) {
                     ent_arena_format(c->session->arena, "%s has rank %u, no axis %lld", c->port->name,
                                      c->port->rank, (long long)k->axis));
     const char *what = ent_arena_format(c->session->arena, "dim %lld of %s", (long long)axis, c->port->name);
+    if (c->port->dims[axis] < 0)
+        return fail(c, 0, -1, ent_arena_format(c->session->arena, "%s is open", what));
     return check_number(c, what, c->port->dims[axis]);
 }
 
@@ -106,10 +108,13 @@ static bool check_port(check *c) {
         return fail(c, 1, 0, ent_arena_format(c->session->arena, "%s is not a constant", c->port->name));
     case ENT_CONSTRAINT_ELEMENTS: {
         int64_t elements = 1;
-        for (uint32_t d = 0; d < c->port->rank && c->port->rank != ENT_RANK_UNKNOWN; d++)
+        const char *what = ent_arena_format(c->session->arena, "element count of %s", c->port->name);
+        for (uint32_t d = 0; d < c->port->rank && c->port->rank != ENT_RANK_UNKNOWN; d++) {
+            if (c->port->dims[d] < 0)
+                return fail(c, 0, -1, ent_arena_format(c->session->arena, "%s is open", what));
             elements *= c->port->dims[d];
-        return check_number(c, ent_arena_format(c->session->arena, "element count of %s", c->port->name),
-                            elements);
+        }
+        return check_number(c, what, elements);
     }
     default:
         return true;

@@ -45,8 +45,11 @@ ent_status ent_negotiate_quotes(ent_negotiate_session *session, uint32_t device)
 void ent_negotiate_control(ent_negotiate_session *session);
 
 /* Message building over the session's arena. */
-void ent_negotiate_write_values(ent_message_writer *writer, const ent_module *module, const uint32_t *values,
+void ent_negotiate_write_values(ent_message_writer *writer, ent_size_table *sizes, const uint32_t *values,
                                 uint32_t count);
+/* The sizes of all values of the module. */
+void ent_negotiate_write_all_sizes(ent_message_writer *writer, const ent_module *module, ent_arena *arena,
+                                   ent_size_table *out);
 void ent_negotiate_write_node(ent_message_writer *writer, const ent_module *module, uint32_t node);
 void ent_negotiate_write_overlay(ent_message_writer *writer, const ent_module *module, uint32_t overlay);
 void ent_negotiate_write_region(ent_message_writer *writer, const ent_negotiate_session *session,

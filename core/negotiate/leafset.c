@@ -106,26 +106,33 @@ void ent_negotiate_refuse(ent_negotiate_session *session, const ent_refusal *ref
     ent_array_push(session->arena, &session->refusals, *refusal);
 }
 
+/* At typical sizes; 0 where the rank is not known. */
+static double elements_of(const ent_module *module, uint32_t id) {
+    const ent_value *value = ent_module_value(module, id);
+    double elements = value->rank != ENT_RANK_UNKNOWN;
+    for (uint32_t i = 0; elements > 0 && i < value->rank; i++)
+        elements *= (double)ent_module_typical(module, value->dims[i]);
+    return elements;
+}
+
 static double value_bytes(const ent_module *module, uint32_t id) {
-    int64_t elements = ent_value_elements(module, id);
-    return elements < 0 ? 0 : (double)elements * ent_dtype_bits(ent_module_value(module, id)->dtype) / 8.0;
+    return elements_of(module, id) * ent_dtype_bits(ent_module_value(module, id)->dtype) / 8.0;
 }
 
 /* Every row of the sequence meets both weights of its direction once. */
 static double recurrent_flops(const ent_module *module, const ent_node *node) {
-    int64_t elements[3];
-    for (uint32_t k = 0; k < 3; k++) elements[k] = ent_value_elements(module, node->inputs[k]);
+    double elements[3];
+    for (uint32_t k = 0; k < 3; k++) elements[k] = elements_of(module, node->inputs[k]);
     const ent_value *x = ent_module_value(module, node->inputs[0]);
-    if (elements[0] <= 0 || elements[1] < 0 || elements[2] < 0 || x->rank != 3) return 0;
-    return 2.0 * (double)(elements[0] / x->dims[2]) * ((double)elements[1] + (double)elements[2]);
+    if (elements[0] <= 0 || x->rank != 3) return 0;
+    return 2.0 * (elements[0] / (double)ent_module_typical(module, x->dims[2])) * (elements[1] + elements[2]);
 }
 
 /* Multiply-adds count as two; other leaves one operation an output element. */
 static double node_flops(const ent_module *module, const ent_node *node) {
     double outputs = 0;
     for (uint32_t k = 0; k < node->output_count; k++)
-        if (node->outputs[k] != ENT_ID_NONE && ent_value_elements(module, node->outputs[k]) > 0)
-            outputs += (double)ent_value_elements(module, node->outputs[k]);
+        if (node->outputs[k] != ENT_ID_NONE) outputs += elements_of(module, node->outputs[k]);
     const ent_op_info *info = ent_op_info_get(node->op);
     if (node->op == ENT_OP_RNN || node->op == ENT_OP_GRU || node->op == ENT_OP_LSTM)
         return recurrent_flops(module, node);
@@ -135,16 +142,15 @@ static double node_flops(const ent_module *module, const ent_node *node) {
         if (node->op == ENT_OP_MatMul || node->op == ENT_OP_MatMulInteger || node->op == ENT_OP_Gemm) {
             const ent_value *left = ent_module_value(module, node->inputs[0]);
             bool transposed = node->op == ENT_OP_Gemm && ent_attrs_int(node->attrs, "transA", 0);
-            if (left->rank > 0) inner = (double)left->dims[transposed ? 0 : left->rank - 1];
+            if (left->rank > 0 && left->rank != ENT_RANK_UNKNOWN)
+                inner = (double)ent_module_typical(module, left->dims[transposed ? 0 : left->rank - 1]);
         } else {
-            for (uint32_t d = 1; d < weight->rank; d++) inner *= (double)weight->dims[d];
+            for (uint32_t d = 1; d < weight->rank && weight->rank != ENT_RANK_UNKNOWN; d++)
+                inner *= (double)ent_module_typical(module, weight->dims[d]);
         }
         return 2 * outputs * inner;
     }
-    double inputs = 0;
-    if (info->op_class == ENT_CLASS_REDUCTION && ent_value_elements(module, node->inputs[0]) > 0)
-        inputs = (double)ent_value_elements(module, node->inputs[0]);
-    return outputs + inputs;
+    return outputs + (info->op_class == ENT_CLASS_REDUCTION ? elements_of(module, node->inputs[0]) : 0);
 }
 
 void ent_negotiate_work(const ent_negotiate_session *session, const ent_leaf_set *set, double *out_flops,

@@ -93,6 +93,8 @@ ent_status ent_negotiate_region(const ent_negotiate_session *session, const ent_
                                 ent_arena *arena, ent_bytes *out);
 /* A message writer that grows in an arena, with a message of `kind` begun. */
 void ent_negotiate_writer_init(ent_message_writer *writer, ent_arena *arena, uint32_t kind);
+/* Symbols and expressions, before the values that use them. */
+void ent_negotiate_write_sizes(ent_message_writer *writer, const ent_size_table *sizes);
 /* Node x device x reason table as text (golden). */
 const char *ent_negotiate_print(const ent_negotiate_session *session, ent_arena *arena);
 

@@ -15,6 +15,8 @@ static ent_bytes write_request(ent_negotiate_session *session, uint32_t device, 
     const ent_module *module = session->module;
     ent_message_writer writer;
     ent_negotiate_writer_init(&writer, session->arena, ENT_MESSAGE_quote_request);
+    ent_size_table sizes;
+    ent_negotiate_write_all_sizes(&writer, module, session->arena, &sizes);
     uint8_t *values = ent_arena_alloc(session->arena, module->values.count + 1);
     uint8_t *nodes = ent_arena_alloc(session->arena, module->nodes.count + 1);
     *out_count = 0;
@@ -31,7 +33,7 @@ static ent_bytes write_request(ent_negotiate_session *session, uint32_t device, 
                 uint32_t v = k < node->input_count ? node->inputs[k] : node->outputs[k - node->input_count];
                 if (v == ENT_ID_NONE || values[v]) continue;
                 values[v] = 1;
-                ent_negotiate_write_values(&writer, module, &v, 1);
+                ent_negotiate_write_values(&writer, &sizes, &v, 1);
             }
             ent_negotiate_write_node(&writer, module, id);
         }

@@ -25,15 +25,43 @@ void ent_negotiate_writer_init(ent_message_writer *writer, ent_arena *arena, uin
     ent_message_begin(writer, kind);
 }
 
-static void write_value(ent_message_writer *writer, const ent_module *module, uint32_t id) {
-    const ent_value *value = ent_module_value(module, id);
+/* Dims of later values name these entries. */
+void ent_negotiate_write_sizes(ent_message_writer *writer, const ent_size_table *sizes) {
+    for (uint32_t i = 0; i < sizes->symbols.count && sizes->exprs.count; i++) {
+        const ent_symbol *symbol = &sizes->module->symbols.items[sizes->symbols.items[i]];
+        ent_message_record_begin(writer, ENT_RECORD_symbol);
+        ent_message_put_text(writer, ENT_FIELD_symbol_name, symbol->name);
+        ent_message_put_i64(writer, ENT_FIELD_symbol_min, symbol->min);
+        ent_message_put_i64(writer, ENT_FIELD_symbol_max, symbol->max);
+        ent_message_record_end(writer);
+    }
+    for (uint32_t i = 0; i < sizes->exprs.count; i++) {
+        ent_message_record_begin(writer, ENT_RECORD_expr);
+        ent_message_put_u64(writer, ENT_FIELD_expr_kind, sizes->exprs.items[i].kind);
+        ent_message_put_i64(writer, ENT_FIELD_expr_a, sizes->exprs.items[i].a);
+        ent_message_put_i64(writer, ENT_FIELD_expr_b, sizes->exprs.items[i].b);
+        ent_message_record_end(writer);
+    }
+}
+
+void ent_negotiate_write_all_sizes(ent_message_writer *writer, const ent_module *module, ent_arena *arena,
+                                   ent_size_table *out) {
+    ent_size_table_init(out, module, arena);
+    for (uint32_t v = 0; v < module->values.count; v++) ent_size_table_add_value(out, v);
+    ent_negotiate_write_sizes(writer, out);
+}
+
+static void write_value(ent_message_writer *writer, ent_size_table *sizes, uint32_t id) {
+    const ent_value *value = ent_module_value(sizes->module, id);
+    int64_t dims[ENT_MAX_RANK];
     ent_message_record_begin(writer, ENT_RECORD_value);
     ent_message_put_u64(writer, ENT_FIELD_value_id, id);
     ent_message_put_text(writer, ENT_FIELD_value_name, value->name);
     ent_message_put_u64(writer, ENT_FIELD_value_dtype, value->dtype);
     bool known = value->rank != ENT_RANK_UNKNOWN;
     ent_message_put_i64(writer, ENT_FIELD_value_rank, known ? (int64_t)value->rank : -1);
-    ent_message_put_i64s(writer, ENT_FIELD_value_dims, value->dims, known ? value->rank : 0);
+    for (uint32_t i = 0; known && i < value->rank; i++) dims[i] = ent_size_table_dim(sizes, value->dims[i]);
+    ent_message_put_i64s(writer, ENT_FIELD_value_dims, dims, known ? value->rank : 0);
     ent_message_put_u64(writer, ENT_FIELD_value_graph, value->graph);
     if (value->constant) {
         ent_message_put_u64(writer, ENT_FIELD_value_constant_hash_low, value->constant->hash.low);
@@ -43,9 +71,9 @@ static void write_value(ent_message_writer *writer, const ent_module *module, ui
     ent_message_record_end(writer);
 }
 
-void ent_negotiate_write_values(ent_message_writer *writer, const ent_module *module, const uint32_t *values,
+void ent_negotiate_write_values(ent_message_writer *writer, ent_size_table *sizes, const uint32_t *values,
                                 uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) write_value(writer, module, values[i]);
+    for (uint32_t i = 0; i < count; i++) write_value(writer, sizes, values[i]);
 }
 
 static void write_attribute(ent_message_writer *writer, uint32_t owner, uint32_t owner_kind,
@@ -167,7 +195,11 @@ ent_status ent_negotiate_region(const ent_negotiate_session *session, const ent_
     ent_negotiate_writer_init(&writer, arena, ENT_MESSAGE_region);
     uint32_t *values = NULL;
     uint32_t count = touched_values(session, offer, arena, &values);
-    ent_negotiate_write_values(&writer, session->module, values, count);
+    ent_size_table sizes;
+    ent_size_table_init(&sizes, session->module, arena);
+    for (uint32_t i = 0; i < count; i++) ent_size_table_add_value(&sizes, values[i]);
+    ent_negotiate_write_sizes(&writer, &sizes);
+    ent_negotiate_write_values(&writer, &sizes, values, count);
     for (uint32_t i = 0; i < offer->node_count; i++)
         ent_negotiate_write_node(&writer, session->module, offer->nodes[i]);
     for (uint32_t i = 0; i < offer->overlay_count; i++)

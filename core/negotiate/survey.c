@@ -19,7 +19,9 @@ static ent_bytes write_request(ent_negotiate_session *session) {
         ent_message_put_u32s(&writer, ENT_FIELD_graph_outputs, graph->outputs.items, graph->outputs.count);
         ent_message_record_end(&writer);
     }
-    for (uint32_t v = 0; v < module->values.count; v++) ent_negotiate_write_values(&writer, module, &v, 1);
+    ent_size_table sizes;
+    ent_negotiate_write_all_sizes(&writer, module, session->arena, &sizes);
+    for (uint32_t v = 0; v < module->values.count; v++) ent_negotiate_write_values(&writer, &sizes, &v, 1);
     for (uint32_t g = 0; g < module->graphs.count; g++) {
         uint32_t at = 0, id;
         while (ent_graph_next(module, g, &at, &id)) ent_negotiate_write_node(&writer, module, id);

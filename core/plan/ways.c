@@ -10,7 +10,9 @@
 
 static double value_bytes(const ent_plan_builder *b, uint32_t value, const ent_layout *layout) {
     const ent_value *v = ent_module_value(b->session->module, value);
-    int64_t bytes = ent_layout_bytes(layout, v->dtype, v->dims);
+    int64_t dims[ENT_MAX_RANK];
+    ent_module_typical_dims(b->session->module, value, dims);
+    int64_t bytes = ent_layout_bytes(layout, v->dtype, dims);
     return bytes < 0 ? INFINITY : (double)bytes;
 }
 

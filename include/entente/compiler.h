@@ -27,6 +27,11 @@ typedef struct entente_named_number {
     int64_t value;
 } entente_named_number;
 
+typedef struct entente_named_range {
+    const char *name;          /* symbol of --dim: the bundle runs with every size from min to max */
+    int64_t min, max, typical; /* typical: what prices are computed for; 0: the middle */
+} entente_named_range;
+
 typedef struct entente_named_text {
     const char *name, *value; /* --const INPUT=VALUE */
 } entente_named_text;
@@ -71,6 +76,9 @@ typedef struct entente_compile_request {
      * a target shape) is bound to its sample, and the bundle refuses other values of it. */
     const entente_named_tensor *samples;
     size_t sample_count;
+    /* Sizes that stay open in the bundle. */
+    const entente_named_range *ranges;
+    size_t range_count;
 } entente_compile_request;
 
 typedef struct entente_compile_result {

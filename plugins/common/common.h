@@ -78,6 +78,22 @@ ent_code ent_common_kernel_info(ent_kernel *kernel, ent_kernel_info *out);
 ent_code ent_common_submit(ent_queue *queue, const ent_call *call, const ent_submit *submit);
 uint64_t ent_common_now_ns(void);
 
+/* ---- sizes ---- */
+
+/* The symbols and size expressions of a message, checked: every expression uses earlier ones and known
+ * symbols. */
+typedef struct ent_common_sizes {
+    const ent_host *host;
+    ent_expr *exprs;
+    int64_t *values; /* room for one an expression */
+    bool *unbounded; /* per expression: it depends on a symbol without an end, which no step's symbols hold */
+    uint32_t expr_count, symbol_count;
+} ent_common_sizes;
+/* Reads them all and rewinds the reader. Release it whatever the code is. */
+ent_code ent_common_sizes_read(const ent_host *host, const ent_call *call, ent_message_reader *reader,
+                               ent_common_sizes *out);
+void ent_common_sizes_release(ent_common_sizes *sizes);
+
 /* ---- regions ---- */
 
 typedef struct ent_common_value {
@@ -86,6 +102,8 @@ typedef struct ent_common_value {
     uint32_t port;     /* index, or UINT32_MAX: an intermediate */
     uint64_t offset;   /* of an intermediate in the scratch block */
     bool written;      /* some node makes it */
+    ent_dim dims[ENT_MAX_RANK];
+    uint32_t first, last; /* nodes between which it lives; first UINT32_MAX: no node makes it */
 } ent_common_value;
 
 typedef struct ent_common_node {
@@ -107,14 +125,18 @@ typedef struct ent_common_region {
     uint64_t scratch_bytes;
     const ent_tensor **inputs; /* of the node that runs; room for the node with the most */
     ent_tensor **outputs;
+    ent_common_sizes sizes;
     void *block; /* all of the above; one allocation chain owned by the region */
     const ent_host *host;
 } ent_common_region;
 
 /* Decodes and checks a region message (hostile bytes are refused with a sentence), orders its nodes, and
- * plans intermediates. Every dim must be a number. */
+ * plans intermediates; with symbols (region->sizes.symbol_count) that is left to ent_common_region_resize. */
 ent_code ent_common_region_create(const ent_host *host, const ent_call *call, const uint8_t *bytes,
                                   size_t size, ent_common_region **out);
+/* Sizes for these values of the symbols: dims, bytes of ports, offsets, scratch_bytes. INVALID_ARGUMENT, with
+ * the region as it was, when a size is negative or none. */
+ent_code ent_common_region_resize(ent_common_region *region, const int64_t *symbols, uint32_t symbol_count);
 void ent_common_region_destroy(ent_common_region *region);
 /* Runs it through core/ops; addresses[i] is port i's memory; scratch has scratch_bytes. One thread at a time
  * per region. */

@@ -22,6 +22,7 @@ typedef struct quoter {
     const ent_host *host;
     const ent_call *call;
     table values, nodes;
+    ent_common_sizes sizes;
     ent_message_writer *writer;
     uint64_t offer;        /* of the region being read */
     bool open;             /* there is one */
@@ -83,9 +84,14 @@ static void check_value(quoter *q, int64_t node, uint64_t id) {
         refuse(q, "rank.unknown", node, -1, "a value's rank is not known, or above 8");
         return;
     }
-    for (uint32_t i = 0; i < dims.count; i++)
-        if (ent_message_i64_at(dims, i) < 0)
+    for (uint32_t i = 0; i < dims.count; i++) {
+        int64_t dim = ent_message_i64_at(dims, i);
+        if (dim >= 0) continue;
+        if ((uint64_t)~dim >= q->sizes.expr_count)
+            refuse(q, "message.value", node, -1, "a dimension names a size that the request does not hold");
+        else if (q->sizes.unbounded[~dim])
             refuse(q, "dims.open", node, -1, "a dimension is known only at run time");
+    }
 }
 
 static uint64_t input_dtype(const quoter *q, ent_message_array inputs) {
@@ -187,8 +193,11 @@ ent_code ent_common_quote(ent_device *device, const ent_call *call, const uint8_
     if (code != ENT_OK) return code;
     quoter q = {.host = device->host, .call = call, .writer = &writer};
     ent_common_writer(&writer, call, ENT_MESSAGE_quote_reply);
-    if (!collect(&q, &reader, ENT_RECORD_value, &q.values) ||
-        !collect(&q, &reader, ENT_RECORD_node, &q.nodes)) {
+    code = ent_common_sizes_read(q.host, call, &reader, &q.sizes);
+    if (code != ENT_OK) {
+        /* said already */
+    } else if (!collect(&q, &reader, ENT_RECORD_value, &q.values) ||
+               !collect(&q, &reader, ENT_RECORD_node, &q.nodes)) {
         code = ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a quote");
     } else {
         while (ent_message_next(&reader, &record)) {
@@ -201,6 +210,7 @@ ent_code ent_common_quote(ent_device *device, const ent_call *call, const uint8_
         end_region(&q);
         code = give(&writer, call, out_reply);
     }
+    ent_common_sizes_release(&q.sizes);
     ent_common_release(q.host, q.values.items);
     ent_common_release(q.host, q.nodes.items);
     return code;

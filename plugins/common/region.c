@@ -27,6 +27,7 @@ static void *take(ent_common_region *region, size_t size_bytes) {
 void ent_common_region_destroy(ent_common_region *region) {
     if (!region) return;
     const ent_host *host = region->host;
+    ent_common_sizes_release(&region->sizes);
     for (chain *block = region->block; block;) {
         chain *next = block->next;
         ent_common_release(host, block);
@@ -85,12 +86,15 @@ static ent_code read_value(decoder *d, const ent_message_record *record) {
     v->port = NONE;
     if (rank < 0 || rank > ENT_MAX_RANK || ent_dtype_bits(v->tensor.dtype) == 0)
         return bad(d, "a value has no known rank or type");
-    if (ent_message_get_i64s(record, ENT_FIELD_value_dims, v->tensor.dims, ENT_MAX_RANK) != (uint32_t)rank)
+    if (ent_message_get_i64s(record, ENT_FIELD_value_dims, v->dims, ENT_MAX_RANK) != (uint32_t)rank)
         return bad(d, "a value's dims do not fit its rank");
-    for (int64_t i = 0; i < rank; i++)
-        if (v->tensor.dims[i] < 0)
-            return ent_common_fail(d->call, ENT_CODE_UNSUPPORTED,
-                                   "a region with open dimensions is not taken in this version");
+    const ent_common_sizes *sizes = &d->region->sizes;
+    for (int64_t i = 0; i < rank; i++) {
+        if (v->dims[i] >= 0) continue;
+        if ((uint64_t)~v->dims[i] >= sizes->expr_count) return bad(d, "a dim names a size that is not there");
+        if (sizes->unbounded[~v->dims[i]])
+            return ent_common_fail(d->call, ENT_CODE_UNSUPPORTED, "a dimension is known only while it runs");
+    }
     v->tensor.rank = (uint32_t)rank;
     v->tensor.layout = ent_layout_plain((uint32_t)rank);
     if (find_value(d->region, v->id) != NONE) return bad(d, "a value id occurs twice");
@@ -227,24 +231,24 @@ static ent_code read_records(decoder *d, ent_message_reader *reader) {
 
 /* ---- checks and placement ---- */
 
-static ent_code check_order(decoder *d, uint32_t *first, uint32_t *last) {
+static ent_code check_order(decoder *d) {
     ent_common_region *r = d->region;
-    for (uint32_t i = 0; i < r->value_count; i++) first[i] = last[i] = NONE;
+    for (uint32_t i = 0; i < r->value_count; i++) r->values[i].first = r->values[i].last = NONE;
     for (uint32_t n = 0; n < r->node_count; n++) {
         const ent_common_node *node = &r->nodes[n];
         for (uint32_t k = 0; k < node->input_count; k++) {
             uint32_t v = node->inputs[k];
             if (v == NONE) continue;
-            if (first[v] == NONE && r->values[v].port == NONE)
+            if (r->values[v].first == NONE && r->values[v].port == NONE)
                 return bad(d, "a node reads a value that nothing made");
-            last[v] = n;
+            r->values[v].last = n;
         }
         for (uint32_t k = 0; k < node->output_count; k++) {
             uint32_t v = node->outputs[k];
             if (v == NONE) continue;
-            if (first[v] != NONE) return bad(d, "a value is made twice");
-            first[v] = n;
-            if (last[v] == NONE) last[v] = n;
+            if (r->values[v].first != NONE) return bad(d, "a value is made twice");
+            r->values[v].first = n;
+            if (r->values[v].last == NONE) r->values[v].last = n;
             r->values[v].written = true;
         }
         uint32_t dtype = node->input_count && node->inputs[0] != NONE
@@ -258,15 +262,15 @@ static ent_code check_order(decoder *d, uint32_t *first, uint32_t *last) {
 }
 
 /* First fit by start: an intermediate goes to the lowest offset that no overlapping one takes. */
-static void place(ent_common_region *r, uint32_t index, const uint32_t *first, const uint32_t *last) {
+static void place(ent_common_region *r, uint32_t index) {
     ent_common_value *v = &r->values[index];
     uint64_t at = 0, size = (v->tensor.size_bytes + 63) & ~UINT64_C(63);
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t i = 0; i < r->value_count; i++) {
             const ent_common_value *o = &r->values[i];
-            if (i == index || o->port != NONE || o->offset == UINT64_MAX || first[i] == NONE) continue;
-            if (last[i] < first[index] || first[i] > last[index]) continue;
+            if (i == index || o->port != NONE || o->offset == UINT64_MAX || o->first == NONE) continue;
+            if (o->last < v->first || o->first > v->last) continue;
             uint64_t end = o->offset + ((o->tensor.size_bytes + 63) & ~UINT64_C(63));
             if (o->offset < at + size && at < end) {
                 at = end;
@@ -292,17 +296,33 @@ static ent_code make_room(decoder *d) {
     return ENT_OK;
 }
 
-static ent_code place_values(decoder *d, const uint32_t *first, const uint32_t *last) {
-    ent_common_region *r = d->region;
+/* False when the size does not exist. */
+static bool size_value(const ent_common_region *r, const ent_common_value *v, ent_tensor *out) {
+    *out = v->tensor;
+    for (uint32_t i = 0; i < v->tensor.rank; i++) {
+        out->dims[i] = ent_dim_value(v->dims[i], r->sizes.values);
+        if (out->dims[i] < 0) return false;
+    }
+    int64_t bytes = ent_layout_bytes(&out->layout, out->dtype, out->dims);
+    out->size_bytes = bytes < 0 ? 0 : (uint64_t)bytes;
+    return bytes >= 0;
+}
+
+ent_code ent_common_region_resize(ent_common_region *r, const int64_t *symbols, uint32_t symbol_count) {
+    ent_tensor sized;
+    if (symbol_count < r->sizes.symbol_count ||
+        !ent_expr_evaluate(r->sizes.exprs, r->sizes.expr_count, symbols, symbol_count, r->sizes.values))
+        return ENT_CODE_INVALID_ARGUMENT;
+    for (uint32_t i = 0; i < r->value_count; i++)
+        if (!size_value(r, &r->values[i], &sized)) return ENT_CODE_INVALID_ARGUMENT;
+    r->scratch_bytes = 0;
     for (uint32_t i = 0; i < r->value_count; i++) {
-        int64_t bytes = ent_layout_bytes(&r->values[i].tensor.layout, r->values[i].tensor.dtype,
-                                         r->values[i].tensor.dims);
-        if (bytes < 0) return bad(d, "a value's size overflows");
-        r->values[i].tensor.size_bytes = (uint64_t)bytes;
+        size_value(r, &r->values[i], &sized);
+        r->values[i].tensor = sized;
         r->values[i].offset = UINT64_MAX;
     }
     for (uint32_t i = 0; i < r->value_count; i++)
-        if (r->values[i].port == NONE && first[i] != NONE) place(r, i, first, last);
+        if (r->values[i].port == NONE && r->values[i].first != NONE) place(r, i);
     return ENT_OK;
 }
 
@@ -315,14 +335,13 @@ ent_code ent_common_region_create(const ent_host *host, const ent_call *call, co
     if (!region) return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a region");
     region->host = host;
     decoder d = {.host = host, .call = call, .region = region};
-    code = count_records(&d, &reader);
+    code = ent_common_sizes_read(host, call, &reader, &region->sizes);
+    if (code == ENT_OK) code = count_records(&d, &reader);
     if (code == ENT_OK) code = read_records(&d, &reader);
-    uint32_t *first = code == ENT_OK ? take(region, (region->value_count + 1) * sizeof *first) : NULL;
-    uint32_t *last = code == ENT_OK ? take(region, (region->value_count + 1) * sizeof *last) : NULL;
-    if (code == ENT_OK && (!first || !last))
-        code = ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a region");
-    if (code == ENT_OK) code = check_order(&d, first, last);
-    if (code == ENT_OK) code = place_values(&d, first, last);
+    if (code == ENT_OK) code = check_order(&d);
+    if (code == ENT_OK && region->sizes.symbol_count == 0 &&
+        ent_common_region_resize(region, NULL, 0) != ENT_OK)
+        code = bad(&d, "a value's size overflows");
     if (code == ENT_OK) code = make_room(&d);
     if (code == ENT_OK)
         *out = region;

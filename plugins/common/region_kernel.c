@@ -12,6 +12,8 @@ typedef struct region_kernel {
     void *scratch;
     uint64_t *binding_bytes;
     uint8_t *binding_writes;
+    int64_t *symbols; /* what it is sized for; meaningful once sized */
+    bool sized;
 } region_kernel;
 
 ent_code ent_common_region_blob(const ent_call *call, const uint8_t *request, size_t size,
@@ -29,17 +31,55 @@ bool ent_common_is_region_blob(const uint8_t *blob, size_t size) {
     return size > sizeof region_magic && memcmp(blob, region_magic, sizeof region_magic) == 0;
 }
 
-static ent_code run_region(ent_kernel *kernel, void *const *addresses, const ent_step *step) {
-    region_kernel *k = (region_kernel *)kernel;
-    (void)step;
-    ent_ops_error error = {0};
-    ent_code code = ent_common_region_run(k->region, addresses, k->scratch, &error);
-    if (code == ENT_OK) return ENT_OK;
+static void log_failure(const region_kernel *k, const char *why) {
     char text[320];
-    int size = snprintf(text, sizeof text, "%s: %s", kernel->path, error.text);
+    int size = snprintf(text, sizeof text, "%s: %s", k->head.path, why);
     if (size > 0)
         k->head.host->log(k->head.host->context, 0,
                           (ent_str){text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1});
+}
+
+/* Not zeroed: every intermediate is written before it is read, and untouched pages cost nothing. */
+static ent_code reserve(region_kernel *k) {
+    const ent_host *host = k->head.host;
+    ent_common_release(host, k->scratch);
+    k->scratch = host->allocate(host->context, k->region->scratch_bytes + 64, 64);
+    k->head.scratch_bytes = k->region->scratch_bytes;
+    for (uint32_t i = 0; i < k->region->port_count; i++)
+        k->binding_bytes[i] = k->region->values[k->region->ports[i]].tensor.size_bytes;
+    return k->scratch ? ENT_OK : ENT_CODE_OUT_OF_MEMORY;
+}
+
+/* Sizes depend on symbols: new ones when these differ from the last. */
+static ent_code size_for(region_kernel *k, const ent_step *step) {
+    uint32_t count = k->region->sizes.symbol_count;
+    if (step->symbol_count < count) return ENT_CODE_INVALID_ARGUMENT;
+    if (!k->sized || memcmp(k->symbols, step->symbols, count * sizeof *k->symbols) != 0) {
+        k->sized = false;
+        ent_code code = ent_common_region_resize(k->region, step->symbols, step->symbol_count);
+        if (code == ENT_OK) code = reserve(k);
+        if (code != ENT_OK) {
+            log_failure(k, code == ENT_CODE_OUT_OF_MEMORY ? "out of memory for these sizes"
+                                                          : "these sizes do not exist");
+            return code;
+        }
+        memcpy(k->symbols, step->symbols, count * sizeof *k->symbols);
+        k->sized = true;
+    }
+    for (uint32_t i = 0; i < k->region->port_count; i++)
+        if (step->bindings[i].size_bytes < k->binding_bytes[i]) return ENT_CODE_INVALID_ARGUMENT;
+    return ENT_OK;
+}
+
+static ent_code run_region(ent_kernel *kernel, void *const *addresses, const ent_step *step) {
+    region_kernel *k = (region_kernel *)kernel;
+    ent_ops_error error = {0};
+    if (k->region->sizes.symbol_count > 0) {
+        ent_code code = size_for(k, step);
+        if (code != ENT_OK) return code;
+    }
+    ent_code code = ent_common_region_run(k->region, addresses, k->scratch, &error);
+    if (code != ENT_OK) log_failure(k, error.text);
     return code;
 }
 
@@ -60,22 +100,19 @@ ent_code ent_common_region_kernel_load(ent_device *device, const ent_call *call,
     k->head.run = run_region;
     k->head.tier = ENT_TIER_GENERIC;
     k->head.binding_count = k->region->port_count;
-    k->head.scratch_bytes = k->region->scratch_bytes;
     snprintf(k->head.path, sizeof k->head.path, "core/ops %s%s",
              ent_op_info_get(k->region->nodes[0].op)->name, k->region->node_count > 1 ? " ..." : "");
-    /* Not zeroed: every intermediate is written before it is read, and untouched pages cost nothing. */
-    k->scratch = host->allocate(host->context, k->region->scratch_bytes + 64, 64);
     k->binding_bytes = ent_common_allocate(host, (k->region->port_count + 1) * sizeof *k->binding_bytes);
     k->binding_writes = ent_common_allocate(host, k->region->port_count + 1);
-    if (!k->scratch || !k->binding_bytes || !k->binding_writes) {
+    k->symbols = ent_common_allocate(host, (k->region->sizes.symbol_count + 1) * sizeof *k->symbols);
+    bool open = k->region->sizes.symbol_count > 0;
+    if (!k->symbols || !k->binding_bytes || !k->binding_writes || (!open && reserve(k) != ENT_OK)) {
         ent_common_region_kernel_unload(&k->head);
         return ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a kernel's intermediates");
     }
-    for (uint32_t i = 0; i < k->region->port_count; i++) {
-        k->binding_bytes[i] = k->region->values[k->region->ports[i]].tensor.size_bytes;
+    for (uint32_t i = 0; i < k->region->port_count; i++)
         k->binding_writes[i] = k->region->values[k->region->ports[i]].written;
-    }
-    k->head.binding_bytes = k->binding_bytes;
+    k->head.binding_bytes = open ? NULL : k->binding_bytes;
     k->head.binding_writes = k->binding_writes;
     *out = &k->head;
     return ENT_OK;
@@ -88,6 +125,7 @@ void ent_common_region_kernel_unload(ent_kernel *kernel) {
     ent_common_release(k->head.host, k->scratch);
     ent_common_release(k->head.host, k->binding_bytes);
     ent_common_release(k->head.host, k->binding_writes);
+    ent_common_release(k->head.host, k->symbols);
     ent_common_release(k->head.host, k);
 }
 

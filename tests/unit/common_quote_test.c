@@ -33,17 +33,23 @@ static uint32_t read_verdicts(ent_bytes reply, verdict *out, uint32_t room) {
 }
 
 /* Regions over one body: 0 fine, 1 open dim, 2 operator on a wrong type, 3 control, 4 opaque port, 5 unknown
- * node, 6 string, 7 unknown rank, 8 without nodes, 9 fine. */
+ * node, 6 string, 7 unknown rank, 8 without nodes, 9 fine, 10 a dim within a range. */
 static ent_bytes request(ent_message_writer *w) {
-    static const int64_t open[] = {2, -1}, closed[] = {2, 3}, from_open[] = {30}, from_bool[] = {31},
-                         to_string[] = {10}, from_unknown[] = {33};
-    static const int64_t nodes[] = {20, 21, 22, 40, 41, 42, 99, 43, 44};
+    static const int64_t open[] = {2, -1}, ranged[] = {2, -2}, closed[] = {2, 3}, from_open[] = {30},
+                         from_bool[] = {31}, to_string[] = {10}, from_unknown[] = {33}, from_ranged[] = {34};
+    static const int64_t nodes[] = {20, 21, 22, 40, 41, 42, 99, 43, 44, 45};
     ent_layout opaque = {.kind = ENT_LAYOUT_OPAQUE, .rank = 4, .order = {0, 1, 2, 3}, .opaque = 9};
     ent_common_writer(w, &sample_call, ENT_MESSAGE_quote_request);
+    sample_symbol(w, "count", INT64_MAX);
+    sample_symbol(w, "n", 64);
+    sample_expr(w, ENT_EXPR_SYMBOL, 0, 0);
+    sample_expr(w, ENT_EXPR_SYMBOL, 1, 0);
     sample_body(w);
     sample_value(w, 30, ENT_DTYPE_F32, open, 2);
     sample_value(w, 31, ENT_DTYPE_BOOL, closed, 2);
     sample_value(w, 32, ENT_DTYPE_STRING, closed, 2);
+    sample_value(w, 34, ENT_DTYPE_F32, ranged, 2);
+    sample_node(w, 45, ENT_OP_Relu, from_ranged, 1, 34);
     ent_message_record_begin(w, ENT_RECORD_value);
     ent_message_put_u64(w, ENT_FIELD_value_id, 33);
     ent_message_put_u64(w, ENT_FIELD_value_dtype, ENT_DTYPE_F32);
@@ -54,10 +60,10 @@ static ent_bytes request(ent_message_writer *w) {
     sample_node(w, 42, ENT_OP_If, from_bool, 1, 10);
     sample_node(w, 43, ENT_OP_Cast, to_string, 1, 32);
     sample_node(w, 44, ENT_OP_Relu, from_unknown, 1, 33);
-    for (uint64_t offer = 0; offer < 10; offer++) {
+    for (uint64_t offer = 0; offer < 11; offer++) {
         static const struct {
             uint32_t first, count;
-        } parts[] = {{0, 3}, {3, 1}, {4, 1}, {5, 1}, {0, 1}, {6, 1}, {7, 1}, {8, 1}, {0, 0}, {1, 1}};
+        } parts[] = {{0, 3}, {3, 1}, {4, 1}, {5, 1}, {0, 1}, {6, 1}, {7, 1}, {8, 1}, {0, 0}, {1, 1}, {9, 1}};
         sample_region(w, offer, nodes + parts[offer].first, parts[offer].count);
         sample_port(w, 0, 10, false, offer == 4 ? opaque : ent_layout_plain(4));
     }
@@ -82,13 +88,14 @@ START_TEST(each_region_gets_a_verdict_and_each_decline_its_reason) {
                   {"dtype.unsupported", 43},
                   {"rank.unknown", 44},
                   {"message.region", -1},
+                  {NULL, 0},
                   {NULL, 0}};
     ent_message_writer writer;
     ent_bytes ask = request(&writer), reply = {NULL, 0}, again = {NULL, 0};
-    verdict verdicts[10];
+    verdict verdicts[11];
     ck_assert_int_eq(ent_common_quote(&sample_device, &sample_call, ask.data, ask.size, &reply), ENT_OK);
-    ck_assert_uint_eq(read_verdicts(reply, verdicts, 10), 10);
-    for (uint32_t i = 0; i < 10; i++) {
+    ck_assert_uint_eq(read_verdicts(reply, verdicts, 11), 11);
+    for (uint32_t i = 0; i < 11; i++) {
         ck_assert_uint_eq(verdicts[i].offer, i);
         ck_assert_uint_eq(verdicts[i].kind, wanted[i].reason ? ENT_VERDICT_DECLINE : ENT_VERDICT_ACCEPT);
         ck_assert((verdicts[i].quote != 0) == !wanted[i].reason);
@@ -107,7 +114,7 @@ END_TEST
 START_TEST(awards_follow_quotes) {
     ent_message_writer writer;
     ent_bytes ask = request(&writer), reply = {NULL, 0}, answer = {NULL, 0};
-    verdict verdicts[10];
+    verdict verdicts[11];
     ck_assert_int_eq(ent_common_quote(&sample_device, &sample_call, ask.data, ask.size, &reply), ENT_OK);
     read_verdicts(reply, verdicts, 10);
     ent_common_writer(&writer, &sample_call, ENT_MESSAGE_award_request);

@@ -16,6 +16,8 @@ static ent_code load(ent_bytes message, ent_kernel **out) {
     return ent_common_region_kernel_load(&sample_device, &sample_call, blob.data, blob.size, out);
 }
 
+static int64_t run_symbols[2];
+
 /* Runs a kernel on one block of memory a binding. */
 static ent_code run(ent_kernel *kernel, void *const *memory, const uint64_t *bytes, uint32_t count,
                     const bool *read_only) {
@@ -30,7 +32,12 @@ static ent_code run(ent_kernel *kernel, void *const *memory, const uint64_t *byt
                                                   read_only && read_only[i], &refs[i].buffer),
                          ENT_OK);
     }
-    ent_step step = {.kind = ENT_STEP_DISPATCH, .binding_count = count, .kernel = kernel, .bindings = refs};
+    ent_step step = {.kind = ENT_STEP_DISPATCH,
+                     .binding_count = count,
+                     .kernel = kernel,
+                     .bindings = refs,
+                     .symbols = run_symbols,
+                     .symbol_count = 2};
     ent_fence_point point = {fence, 1};
     ent_submit submit = {.head = {sizeof submit, ENT_STRUCT_SUBMIT, NULL},
                          .step_count = 1,
@@ -121,10 +128,64 @@ START_TEST(buffers_that_do_not_fit_are_refused) {
 }
 END_TEST
 
+/* y[n, 6] = Relu(Transpose(x[3, n, 2])) as y [n, 3, 2], with n from the step. */
+static ent_bytes open_message(ent_message_writer *w) {
+    static const int64_t x[] = {3, -1, 2}, y[] = {-1, 3, 2}, perm[] = {1, 0, 2}, first[] = {1},
+                         second[] = {2}, nodes[] = {5, 6};
+    ent_common_writer(w, &sample_call, ENT_MESSAGE_region);
+    sample_symbol(w, "n", 100);
+    sample_expr(w, ENT_EXPR_SYMBOL, 0, 0);
+    sample_value(w, 1, ENT_DTYPE_F32, x, 3);
+    sample_value(w, 2, ENT_DTYPE_F32, y, 3);
+    sample_value(w, 3, ENT_DTYPE_F32, y, 3);
+    sample_node(w, 5, ENT_OP_Transpose, first, 1, 2);
+    sample_ints(w, 5, "perm", perm, 3);
+    sample_node(w, 6, ENT_OP_Relu, second, 1, 3);
+    sample_region(w, 7, nodes, 2);
+    sample_port(w, 0, 1, false, ent_layout_plain(3));
+    sample_port(w, 1, 3, true, ent_layout_plain(3));
+    ck_assert_int_eq(ent_message_end(w), ENT_OK);
+    return (ent_bytes){w->data, w->size};
+}
+
+START_TEST(an_open_region_runs_with_the_sizes_of_each_step) {
+    ent_message_writer writer;
+    ent_kernel *kernel = NULL;
+    ck_assert_int_eq(load(open_message(&writer), &kernel), ENT_OK);
+    static const int64_t counts[] = {4, 4, 1, 100, 0, 7};
+    for (uint32_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        float x[601], y[601] = {0};
+        int64_t n = run_symbols[0] = counts[c];
+        for (int64_t i = 0; i < 6 * n; i++) x[i] = (float)(i % 7 - 2);
+        void *memory[] = {x, y};
+        uint64_t bytes[] = {(uint64_t)n * 24 + 4, (uint64_t)n * 24 + 4};
+        ck_assert_int_eq(run(kernel, memory, bytes, 2, NULL), ENT_OK);
+        for (int64_t i = 0; i < 6 * n; i++) {
+            float from = x[(i / 2 % 3 * n + i / 6) * 2 + i % 2];
+            ck_assert_float_eq(y[i], from > 0 ? from : 0);
+        }
+        bytes[1] = (uint64_t)n * 24 - (n > 0);
+        if (n > 0) ck_assert_int_eq(run(kernel, memory, bytes, 2, NULL), ENT_CODE_INVALID_ARGUMENT);
+    }
+    float x[6] = {0}, y[6];
+    void *memory[] = {x, y};
+    const uint64_t bytes[] = {sizeof x, sizeof y};
+    run_symbols[0] = -1;
+    ck_assert_int_eq(run(kernel, memory, bytes, 2, NULL), ENT_CODE_INVALID_ARGUMENT);
+    run_symbols[0] = INT64_MAX / 4;
+    ck_assert_int_eq(run(kernel, memory, bytes, 2, NULL), ENT_CODE_INVALID_ARGUMENT);
+    ent_common_region_kernel_unload(kernel);
+}
+END_TEST
+
 /* Each builds one fault into a region of y = Relu(x). */
 typedef enum fault {
     NO_FAULT,
     OPEN_DIM,
+    UNBOUNDED_DIM,
+    LATER_SIZE,
+    UNKNOWN_SYMBOL,
+    UNKNOWN_SIZE,
     UNKNOWN_DTYPE,
     UNKNOWN_RANK,
     VALUE_TWICE,
@@ -144,11 +205,16 @@ typedef enum fault {
 } fault;
 
 static ent_bytes faulty(ent_message_writer *w, fault f) {
-    int64_t dims[] = {2, f == OPEN_DIM ? -1 : f == HUGE ? INT64_MAX / 2 : 3};
+    int64_t dims[] = {2, f == OPEN_DIM || f == UNBOUNDED_DIM ? -1 : f == HUGE ? INT64_MAX / 2 : 3};
     const int64_t in = f == UNKNOWN_VALUE ? 99 : f == READ_BEFORE ? 3 : 1, nodes[] = {5};
     ent_layout opaque = {.kind = ENT_LAYOUT_OPAQUE, .rank = 2, .order = {0, 1}, .opaque = 5};
     uint32_t dtype = f == UNKNOWN_DTYPE ? 200 : f == UNSUPPORTED_DTYPE ? ENT_DTYPE_BOOL : ENT_DTYPE_F32;
     ent_common_writer(w, &sample_call, ENT_MESSAGE_region);
+    if (f >= UNBOUNDED_DIM && f <= UNKNOWN_SIZE) sample_symbol(w, "n", INT64_MAX);
+    if (f == UNBOUNDED_DIM) sample_expr(w, ENT_EXPR_SYMBOL, 0, 0);
+    if (f == LATER_SIZE) sample_expr(w, ENT_EXPR_ADD, -1, 1);
+    if (f == UNKNOWN_SYMBOL) sample_expr(w, ENT_EXPR_SYMBOL, 1, 0);
+    if (f == UNKNOWN_SIZE) sample_expr(w, 99, 0, 0);
     sample_value(w, 1, dtype, dims, 2);
     sample_value(w, f == VALUE_TWICE ? 1 : 2, dtype, dims, f == UNKNOWN_RANK ? 0 : 2);
     sample_value(w, 3, ENT_DTYPE_F32, dims, 2);
@@ -181,7 +247,11 @@ static const struct {
     ent_code code;
     const char *words;
 } refusals[] = {
-    {OPEN_DIM, ENT_CODE_UNSUPPORTED, "open dimensions"},
+    {OPEN_DIM, ENT_CODE_BAD_MESSAGE, "a size that is not there"},
+    {UNBOUNDED_DIM, ENT_CODE_UNSUPPORTED, "only while it runs"},
+    {LATER_SIZE, ENT_CODE_BAD_MESSAGE, "uses a later one"},
+    {UNKNOWN_SYMBOL, ENT_CODE_BAD_MESSAGE, "a symbol that is not there"},
+    {UNKNOWN_SIZE, ENT_CODE_BAD_MESSAGE, "of no known kind"},
     {UNKNOWN_DTYPE, ENT_CODE_BAD_MESSAGE, "no known rank or type"},
     {UNKNOWN_RANK, ENT_CODE_BAD_MESSAGE, "no known rank or type"},
     {VALUE_TWICE, ENT_CODE_BAD_MESSAGE, "occurs twice"},
@@ -247,10 +317,11 @@ static void run_damaged(ent_kernel *kernel) {
     void *memory[8];
     uint64_t bytes[8], total = 0;
     uint32_t count = kernel->binding_count;
-    for (uint32_t i = 0; i < count; i++) total += kernel->binding_bytes[i];
+    for (uint32_t i = 0; i < count && kernel->binding_bytes; i++) total += kernel->binding_bytes[i];
+    run_symbols[0] = run_symbols[1] = 3;
     if (count > 8 || total > (1 << 16) || kernel->scratch_bytes > (1 << 20)) return;
     for (uint32_t i = 0; i < count; i++) {
-        bytes[i] = kernel->binding_bytes[i];
+        bytes[i] = kernel->binding_bytes ? kernel->binding_bytes[i] : 4096;
         memory[i] = calloc(1, bytes[i] ? bytes[i] : 1);
     }
     (void)run(kernel, memory, bytes, count, NULL);
@@ -261,7 +332,9 @@ START_TEST(damaged_messages_stay_within_their_memory) {
     uint32_t loaded = 0;
     for (uint32_t round = 0; round < 20000; round++) {
         ent_message_writer writer;
-        ent_bytes message = round % 2 ? sample_message(&writer, round % 4 == 1) : faulty(&writer, NO_FAULT);
+        ent_bytes message = round % 2        ? sample_message(&writer, round % 4 == 1)
+                            : round % 4 == 0 ? open_message(&writer)
+                                             : faulty(&writer, NO_FAULT);
         uint8_t *copy = malloc(message.size);
         memcpy(copy, message.data, message.size);
         for (uint32_t k = 0; k <= round % 3; k++) {
@@ -286,6 +359,7 @@ int main(void) {
     TCase *test = tcase_create("all");
     tcase_add_test(test, a_region_computes_in_both_layouts);
     tcase_add_test(test, a_node_may_have_a_thousand_inputs);
+    tcase_add_test(test, an_open_region_runs_with_the_sizes_of_each_step);
     tcase_add_test(test, buffers_that_do_not_fit_are_refused);
     tcase_add_loop_test(test, faulty_regions_are_refused_with_the_rule, 0,
                         (int)(sizeof refusals / sizeof refusals[0]));

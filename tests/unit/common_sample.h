@@ -86,6 +86,22 @@ static inline void sample_value(ent_message_writer *w, uint64_t id, uint32_t dty
     ent_message_record_end(w);
 }
 
+static inline void sample_symbol(ent_message_writer *w, const char *name, int64_t most) {
+    ent_message_record_begin(w, ENT_RECORD_symbol);
+    ent_message_put_text(w, ENT_FIELD_symbol_name, name);
+    ent_message_put_i64(w, ENT_FIELD_symbol_min, 0);
+    ent_message_put_i64(w, ENT_FIELD_symbol_max, most);
+    ent_message_record_end(w);
+}
+
+static inline void sample_expr(ent_message_writer *w, uint32_t kind, int64_t a, int64_t b) {
+    ent_message_record_begin(w, ENT_RECORD_expr);
+    ent_message_put_u64(w, ENT_FIELD_expr_kind, kind);
+    ent_message_put_i64(w, ENT_FIELD_expr_a, a);
+    ent_message_put_i64(w, ENT_FIELD_expr_b, b);
+    ent_message_record_end(w);
+}
+
 static inline void sample_node(ent_message_writer *w, uint64_t id, uint32_t op, const int64_t *inputs,
                                size_t input_count, int64_t output) {
     ent_message_record_begin(w, ENT_RECORD_node);
