@@ -116,7 +116,7 @@ START_TEST(awards_follow_quotes) {
     ent_bytes ask = request(&writer), reply = {NULL, 0}, answer = {NULL, 0};
     verdict verdicts[11];
     ck_assert_int_eq(ent_common_quote(&sample_device, &sample_call, ask.data, ask.size, &reply), ENT_OK);
-    read_verdicts(reply, verdicts, 10);
+    read_verdicts(reply, verdicts, 11);
     ent_common_writer(&writer, &sample_call, ENT_MESSAGE_award_request);
     for (uint64_t i = 0; i < 2; i++) { /* offer 0 as quoted, offer 1 with a quote that was never given */
         ent_message_record_begin(&writer, ENT_RECORD_award);
