@@ -144,12 +144,37 @@ static ent_status run_rewrite(ent_pipeline *p) {
         p); /* an If that was folded away brings values whose sizes are known now */
 }
 
+/* Dropout in training draws numbers that no seed fixes. */
+static ent_status refuse_dropout(ent_pipeline *p, const ent_node *node) {
+    double number = 1;
+    bool trains = node->input_count > 2 && node->inputs[2] != ENT_ID_NONE;
+    trains = trains && !(ent_value_scalar(p->module, node->inputs[2], &number) && number == 0);
+    number = 1;
+    if (!trains || (node->inputs[1] != ENT_ID_NONE && ent_value_scalar(p->module, node->inputs[1], &number) &&
+                    number == 0))
+        return NULL;
+    return ent_status_make(
+        p->arena, ENT_ERROR_UNSUPPORTED, "operator.training",
+        ent_arena_format(p->arena, "%s: node '%s' (Dropout)", p->request->model_path, node->name),
+        "training_mode is true, or an input that is not bound, and the ratio is not 0: it draws "
+        "random numbers; export the model for inference");
+}
+
+static ent_status refuse_attention(ent_pipeline *p, const ent_node *node) {
+    return ent_status_make(
+        p->arena, ENT_ERROR_UNSUPPORTED, "operator.shape",
+        ent_arena_format(p->arena, "%s: node '%s' (FlexAttention)", p->request->model_path, node->name),
+        "it is written out for float inputs of known shape, and these are not");
+}
+
 /* A loop that was neither written out nor runs as a step; the note says why it was not. */
-static ent_status refuse_loops(ent_pipeline *p) {
+static ent_status refuse_unsettled(ent_pipeline *p) {
     for (uint32_t g = 0; g < p->module->graphs.count; g++) {
         uint32_t at = 0, id;
         while (ent_graph_next(p->module, g, &at, &id)) {
             const ent_node *node = ent_module_node(p->module, id);
+            if (node->op == ENT_OP_Dropout) ENT_TRY(refuse_dropout(p, node));
+            if (node->op == ENT_OP_FlexAttention) return refuse_attention(p, node);
             if (node->op != ENT_OP_Loop && node->op != ENT_OP_Scan) continue;
             if (ent_module_loop_is_settled(p->module, id)) continue;
             const char *why = "its iterations are known only at run time",
@@ -168,7 +193,7 @@ static ent_status refuse_loops(ent_pipeline *p) {
 }
 
 static ent_status run_freeze(ent_pipeline *p) {
-    ENT_TRY(refuse_loops(p));
+    ENT_TRY(refuse_unsettled(p));
     return ent_module_freeze(p->module, p->scratch);
 }
 

@@ -123,6 +123,8 @@ uint32_t ent_body_wide(uint32_t dtype) {
 /* size: table */
 static bool takes_integers(uint32_t op) {
     switch (op) {
+    case ENT_OP_ArrayFeatureExtractor:
+    case ENT_OP_Binarizer:
     case ENT_OP_DequantizeLinear:
     case ENT_OP_QLinearAdd:
     case ENT_OP_QLinearMul:

@@ -52,7 +52,7 @@ static bool mask_fits(const ent_body *body, const attention *a) {
 }
 
 static bool is_supported(const ent_body *body, attention *a) {
-    for (uint32_t i = 4; i < 6; i++)
+    for (uint32_t i = 4; i < 7; i++)
         if (ent_body_input(body, i) != ENT_ID_NONE) return false;
     for (uint32_t i = 1; i < 4; i++)
         if (ent_body_output(body, i) != ENT_ID_NONE) return false;

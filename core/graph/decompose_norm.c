@@ -68,14 +68,62 @@ static bool fold_statistics(ent_body *body, double epsilon, uint32_t dtype, uint
     return true;
 }
 
+static uint32_t mean_but_channels(ent_body *body, uint32_t value, uint32_t rank) {
+    int64_t axes[ENT_MAX_RANK];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rank; i++)
+        if (i != 1) axes[count++] = i;
+    ent_attr attr = ent_attr_int("keepdims", 0);
+    return ent_body_add(body, ENT_OP_ReduceMean, ent_attrs_make(body->module, &attr, 1), value,
+                        ent_body_i64s(body, axes, count), ENT_ID_NONE, ENT_ID_NONE);
+}
+
+/* running * momentum + measured * (1 - momentum), in the type of the running statistics */
+static void move_running(ent_body *body, uint32_t input, uint32_t measured, uint32_t result) {
+    double momentum = ent_attrs_float(body->node.attrs, "momentum", 0.9);
+    uint32_t running = ent_body_input(body, input), dtype = value_of(body, running)->dtype;
+    if (result == ENT_ID_NONE || body->status) return;
+    running = ent_body_binary(body, ENT_OP_Mul, running, ent_body_scalar(body, dtype, momentum));
+    measured = ent_body_cast(body, measured, dtype);
+    measured = ent_body_binary(body, ENT_OP_Mul, measured, ent_body_scalar(body, dtype, 1 - momentum));
+    ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, running, measured, ENT_ID_NONE, result);
+}
+
+/* In training, mean and variance are those of the batch. */
+static bool train_batch_norm(ent_body *body) {
+    uint32_t x = ent_body_input(body, 0), dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank;
+    if (rank < 2 || !ent_dtype_is_float(value_of(body, ent_body_input(body, 3))->dtype) ||
+        !ent_dtype_is_float(value_of(body, ent_body_input(body, 4))->dtype))
+        return false;
+    uint32_t wide = ent_body_wide(dtype), centred = ent_body_cast(body, x, wide);
+    uint32_t mean = mean_but_channels(body, centred, rank);
+    centred = ent_body_binary(body, ENT_OP_Sub, centred, ent_body_along_channels(body, mean, rank));
+    uint32_t square = ent_body_binary(body, ENT_OP_Mul, centred, centred);
+    uint32_t variance = mean_but_channels(body, square, rank);
+    move_running(body, 3, mean, ent_body_output(body, 1));
+    move_running(body, 4, variance, ent_body_output(body, 2));
+    double epsilon = ent_attrs_float(body->node.attrs, "epsilon", 1e-5);
+    uint32_t deviation = ent_body_binary(body, ENT_OP_Add, variance, ent_body_scalar(body, wide, epsilon));
+    deviation = ent_body_unary(body, ENT_OP_Sqrt, deviation);
+    uint32_t scale = ent_body_cast(body, ent_body_input(body, 1), wide),
+             bias = ent_body_cast(body, ent_body_input(body, 2), wide);
+    uint32_t factor = ent_body_binary(body, ENT_OP_Div, scale, deviation);
+    uint32_t y = ent_body_binary(body, ENT_OP_Mul, centred, ent_body_along_channels(body, factor, rank));
+    bias = ent_body_along_channels(body, bias, rank);
+    y = ent_body_add(body, ENT_OP_Add, ENT_NO_ATTRS, y, bias, ENT_ID_NONE,
+                     wide == dtype ? ent_body_output(body, 0) : ENT_ID_NONE);
+    if (wide != dtype) ent_body_cast_to(body, y, dtype, ent_body_output(body, 0));
+    return true;
+}
+
 bool ent_decompose_BatchNormalization(ent_body *body) {
+    if (ent_attrs_int(body->node.attrs, "training_mode", 0) != 0) return train_batch_norm(body);
     uint32_t x = ent_body_input(body, 0), scale = ent_body_input(body, 1), bias = ent_body_input(body, 2);
     uint32_t mean = ent_body_input(body, 3), variance = ent_body_input(body, 4), factor, shift;
     uint32_t dtype = value_of(body, x)->dtype, rank = value_of(body, x)->rank,
              statistics = value_of(body, variance)->dtype;
     double epsilon = ent_attrs_float(body->node.attrs, "epsilon", 1e-5);
-    if (ent_attrs_int(body->node.attrs, "training_mode", 0) != 0 || !ent_dtype_is_float(statistics))
-        return false;
+    if (!ent_dtype_is_float(statistics)) return false;
     if (!fold_statistics(body, epsilon, dtype, &factor, &shift)) {
         scale = ent_body_cast(body, scale, statistics);
         bias = ent_body_cast(body, bias, statistics);

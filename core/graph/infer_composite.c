@@ -18,7 +18,9 @@ static ent_status infer_channel_norm(ent_infer *infer, uint32_t vectors) {
 }
 
 ent_status ent_infer_BatchNormalization(ent_infer *infer) {
-    return infer_channel_norm(infer, 4);
+    ENT_TRY(infer_channel_norm(infer, 4));
+    for (uint32_t i = 1; i < infer->node->output_count; i++) ent_infer_copy(infer, i, i + 2);
+    return NULL;
 }
 
 ent_status ent_infer_InstanceNormalization(ent_infer *infer) {
@@ -121,12 +123,26 @@ ent_status ent_infer_Attention(ent_infer *infer) {
     ent_infer_set(infer, 1, q->dtype, 4, key);
     ent_infer_set(infer, 2, v->dtype, 4, value);
     ent_infer_set(infer, 3, q->dtype, 4, scores);
-    const ent_value *mask = ent_infer_input(infer, 3);
+    const ent_value *mask = ent_infer_input(infer, 3), *lengths = ent_infer_input(infer, 6);
     uint32_t rank = 4;
+    if (lengths && (lengths->rank != 1 || ent_infer_differ(infer, lengths->dims[0], s.batch)))
+        return attention_fail(infer, "nonpad_kv_seqlen has no entry for each entry of the batch");
     if (mask && mask->rank && !ent_infer_differ(infer, mask->dims[mask->rank - 1], total) &&
         ent_infer_broadcast(infer, &rank, scores, mask->rank, mask->dims))
         return NULL;
     /* From version 24 a mask may cover only the first keys. */
     bool prefix = mask && mask->rank >= 2 && mask->rank <= 4;
     return !mask || prefix ? NULL : attention_fail(infer, "the mask does not broadcast to the scores");
+}
+
+/* Bodies keep the shape of the scores; their types come when they are written out. */
+ent_status ent_infer_FlexAttention(ent_infer *infer) {
+    attention_sizes s = {0};
+    if (ent_infer_input(infer, 0)->rank != 4) return attention_fail(infer, "all three need rank 4");
+    ENT_TRY(read_attention(infer, &s));
+    if (ent_infer_differ(infer, ent_infer_input(infer, 2)->dims[1], s.key_heads))
+        return attention_fail(infer, "keys and values differ in heads");
+    ent_dim dims[4] = {s.batch, s.query_heads, s.query_length, s.value_head_size};
+    ent_infer_set(infer, 0, ent_infer_input(infer, 2)->dtype, 4, dims);
+    return NULL;
 }

@@ -201,7 +201,10 @@ ent_status ent_infer_DequantizeLinear(ent_infer *infer) {
     return NULL;
 }
 
+/* Whether it draws numbers must be known: then it is refused. */
 ent_status ent_infer_Dropout(ent_infer *infer) {
+    ent_infer_want(infer, 1);
+    ent_infer_want(infer, 2);
     ent_infer_copy(infer, 0, 0);
     ent_infer_copy(infer, 1, 0);
     if (infer->node->output_count > 1) infer->out[1].dtype = ENT_DTYPE_BOOL;

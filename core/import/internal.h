@@ -111,6 +111,8 @@ typedef struct ent_import_draft {
     uint32_t output_count;
     uint32_t pending; /* ent_import_pending_kind to record with the node, 0: none */
     bool done;        /* an upgrade has emitted everything itself */
+    ent_status (*expand)(
+        struct ent_import_draft *draft); /* of an operator that other nodes replace; or NULL */
 } ent_import_draft;
 
 /* ---- graph.c ---- */
@@ -126,6 +128,8 @@ void ent_import_collect_uses(ent_importer *importer);
 /* Adds the node, upgraded, to its graph; a call of a model function is inlined. */
 ent_status ent_import_node(ent_importer *importer, const Onnx__NodeProto *proto,
                            const ent_import_scope *scope, uint32_t origin);
+/* Fills the graph of a graph attribute of the draft's node from the model's. */
+ent_status ent_import_body(const ent_import_draft *draft, const ent_attr *attr);
 const char *ent_import_node_place(ent_importer *importer, const Onnx__NodeProto *proto);
 bool ent_import_is_onnx_domain(const char *domain);
 ent_status ent_import_count_node(ent_importer *importer, const char *place);
@@ -181,6 +185,9 @@ ent_status ent_import_upgrade_finish(ent_importer *importer);
 /* Adds a node before the draft's own, in its graph and with its origin; returns its first output. */
 uint32_t ent_import_emit(ent_import_draft *draft, uint32_t op, const ent_attr *attrs, uint32_t attr_count,
                          const uint32_t *inputs, uint32_t input_count);
+/* The same into an existing value. */
+uint32_t ent_import_emit_to(ent_import_draft *draft, uint32_t op, const ent_attr *attrs, uint32_t attr_count,
+                            const uint32_t *inputs, uint32_t input_count, uint32_t output);
 /* A constant scalar of the dtype of value `like`. */
 uint32_t ent_import_scalar_like(ent_import_draft *draft, double value, uint32_t like);
 /* Sets an input, filling the gap with absent ones. */
@@ -196,7 +203,10 @@ ent_status ent_import_upgrade_batch_norm(ent_import_draft *draft);
 ent_status ent_import_upgrade_group_norm(ent_import_draft *draft);
 ent_status ent_import_upgrade_dft(ent_import_draft *draft);
 ent_status ent_import_upgrade_random(ent_import_draft *draft);
-ent_status ent_import_refuse_batched_scan(ent_import_draft *draft);
+ent_status ent_import_upgrade_batched_scan(ent_import_draft *draft);
+ent_status ent_import_expand_adagrad(ent_import_draft *draft);
+ent_status ent_import_expand_adam(ent_import_draft *draft);
+ent_status ent_import_expand_momentum(ent_import_draft *draft);
 ent_status ent_import_upgrade_range(ent_import_draft *draft);
 ent_status ent_import_upgrade_softmax(ent_import_draft *draft);
 ent_status ent_import_upgrade_resize(ent_import_draft *draft);

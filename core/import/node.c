@@ -53,30 +53,49 @@ static uint32_t find_op(const char *domain, const char *op_type) {
     return ENT_OP_NONE;
 }
 
-/* Training is no part of inference: said so, instead of "not known". */
-static bool is_training(const char *domain, const char *op_type) {
-    static const char *const names[] = {"Adagrad", "Adam", "Momentum", "Gradient"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(domain, "ai.onnx.preview.training") == 0 && strcmp(names[i], op_type) == 0) return true;
-    return false;
+/* Operators of other domains that other nodes replace. Gradient needs the graph of the derivative. */
+static ent_status refuse_gradient(ent_import_draft *draft) {
+    return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "operator.training", draft->place,
+                           "'Gradient' is a training operator; export the model for inference");
 }
 
-/* An operator of another domain; those have one version. */
+static const struct {
+    const char *domain, *op_type;
+    ent_status (*expand)(ent_import_draft *draft);
+} expanded[] = {
+    {"ai.onnx.preview.training", "Adagrad", ent_import_expand_adagrad},
+    {"ai.onnx.preview.training", "Adam", ent_import_expand_adam},
+    {"ai.onnx.preview.training", "Momentum", ent_import_expand_momentum},
+    {"ai.onnx.preview.training", "Gradient", refuse_gradient},
+};
+
+/* The opset of the node's own domain; 1 where the model does not say. */
+static int64_t other_opset(const ent_import_draft *draft) {
+    const ent_import_opsets *opsets = draft->scope->opsets;
+    for (size_t i = 0; i < opsets->count; i++)
+        if (opsets->items[i]->domain && strcmp(opsets->items[i]->domain, draft->proto->domain) == 0)
+            return opsets->items[i]->version;
+    return 1;
+}
+
 static ent_status find_other_domain(ent_import_draft *draft, ent_import_form *out) {
     const char *domain = draft->proto->domain, *op_type = draft->proto->op_type ? draft->proto->op_type : "";
-    ent_arena *arena = draft->importer->arena;
-    if (is_training(domain, op_type))
-        return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.training", draft->place,
-                               "'%s' is a training operator; export the model for inference", op_type);
     draft->op = find_op(domain, op_type);
-    draft->opset = 1;
+    draft->opset = other_opset(draft);
+    for (size_t i = 0; i < sizeof expanded / sizeof *expanded; i++)
+        if (strcmp(expanded[i].domain, domain) == 0 && strcmp(expanded[i].op_type, op_type) == 0)
+            draft->expand = expanded[i].expand;
+    if (draft->expand && ent_import_form_find(op_type, draft->opset, out)) return NULL;
+    if (draft->op != ENT_OP_NONE && strncmp(domain, "ai.onnx.", 8) == 0 &&
+        ent_import_form_find(op_type, draft->opset, out))
+        return NULL;
     if (draft->op != ENT_OP_NONE) {
         ent_import_form_of(draft->op, out);
         return NULL;
     }
-    return ent_status_make(arena, ENT_ERROR_UNSUPPORTED, "operator.domain", draft->place,
+    return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "operator.domain", draft->place,
                            "operator '%s' of domain '%s' is not known; only ai.onnx, some operators of "
-                           "com.microsoft and the model's own functions are",
+                           "ai.onnx.ml and com.microsoft and the model's own functions are",
                            op_type, domain);
 }
 
@@ -210,7 +229,7 @@ static const Onnx__AttributeProto *graph_attribute(const ent_import_draft *draft
     return NULL;
 }
 
-static ent_status import_body(const ent_import_draft *draft, const ent_attr *attr) {
+ent_status ent_import_body(const ent_import_draft *draft, const ent_attr *attr) {
     ent_importer *importer = draft->importer;
     const Onnx__AttributeProto *attribute = graph_attribute(draft, attr->name);
     ent_import_scope scope = *draft->scope;
@@ -255,7 +274,7 @@ static ent_status add_node(ent_import_draft *draft) {
         ent_array_push(importer->scratch, &importer->pending, pending);
     }
     for (uint32_t i = 0; i < draft->attr_count; i++)
-        if (draft->attrs[i].type == ENT_ATTR_GRAPH) ENT_TRY(import_body(draft, &draft->attrs[i]));
+        if (draft->attrs[i].type == ENT_ATTR_GRAPH) ENT_TRY(ent_import_body(draft, &draft->attrs[i]));
     return NULL;
 }
 

@@ -39,7 +39,7 @@ static const upgrade upgrades[] = {
     {ENT_OP_GridSample, 20, ent_import_upgrade_grid_sample},
     {ENT_OP_RoiAlign, 16, ent_import_upgrade_roi_align},
     {ENT_OP_Range, EVERY_OPSET, ent_import_upgrade_range},
-    {ENT_OP_Scan, 9, ent_import_refuse_batched_scan},
+    {ENT_OP_Scan, 9, ent_import_upgrade_batched_scan},
     {ENT_OP_Dropout, EVERY_OPSET, ent_import_upgrade_dropout},
     {ENT_OP_BatchNormalization, EVERY_OPSET, ent_import_upgrade_batch_norm},
     {ENT_OP_GroupNormalization, 21, ent_import_upgrade_group_norm},
@@ -54,24 +54,31 @@ static const upgrade upgrades[] = {
 };
 
 ent_status ent_import_upgrade(ent_import_draft *draft) {
+    if (draft->expand) return draft->expand(draft);
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
         if (upgrades[i].op == draft->op && draft->opset < upgrades[i].below) return upgrades[i].apply(draft);
     return NULL;
 }
 
-uint32_t ent_import_emit(ent_import_draft *draft, uint32_t op, const ent_attr *attrs, uint32_t attr_count,
-                         const uint32_t *inputs, uint32_t input_count) {
+uint32_t ent_import_emit_to(ent_import_draft *draft, uint32_t op, const ent_attr *attrs, uint32_t attr_count,
+                            const uint32_t *inputs, uint32_t input_count, uint32_t output) {
     ent_module *module = draft->importer->module;
     ent_node_spec spec = {.op = op,
                           .name = draft->name,
                           .attrs = ent_attrs_make(module, attrs, attr_count),
                           .inputs = inputs,
                           .input_count = input_count,
+                          .outputs = output == ENT_ID_NONE ? NULL : &output,
                           .output_count = 1,
                           .origins = &draft->origin,
                           .origin_count = 1};
     uint32_t node = ent_module_add_node(module, draft->scope->graph, &spec, ENT_ID_NONE);
     return ent_module_node(module, node)->outputs[0];
+}
+
+uint32_t ent_import_emit(ent_import_draft *draft, uint32_t op, const ent_attr *attrs, uint32_t attr_count,
+                         const uint32_t *inputs, uint32_t input_count) {
+    return ent_import_emit_to(draft, op, attrs, attr_count, inputs, input_count, ENT_ID_NONE);
 }
 
 void ent_import_input_set(ent_import_draft *draft, uint32_t index, uint32_t value) {

@@ -50,22 +50,23 @@ static void emit_mask(ent_import_draft *draft) {
     ent_module_add_node(importer->module, draft->scope->graph, &spec, ENT_ID_NONE);
 }
 
-ent_status ent_import_refuse_batched_scan(ent_import_draft *draft) {
-    return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "operator.version", draft->place,
-                           "Scan of opset 8 runs over a batch; export the model with opset 9 or later");
-}
-
 static ent_status training(const ent_import_draft *draft, const char *what) {
     return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "operator.training", draft->place,
                            "%s; export the model for inference", what);
 }
 
-/* In inference it hands its input through. */
+/* In inference it hands its input through. Where training_mode is not known yet, or draws no numbers because
+ * the ratio is 0, it stays a node. */
 ent_status ent_import_upgrade_dropout(ent_import_draft *draft) {
+    const ent_module *module = draft->importer->module;
     if (draft->input_count == 3 && draft->inputs[2] != ENT_ID_NONE) {
-        double mode = 0;
-        if (!ent_value_scalar(draft->importer->module, draft->inputs[2], &mode) || mode != 0)
-            return training(draft, "training_mode is true or not constant");
+        double mode = 0, ratio = 0.5;
+        bool known = ent_value_scalar(module, draft->inputs[2], &mode);
+        if (known && mode != 0 &&
+            (draft->inputs[1] == ENT_ID_NONE || ent_value_scalar(module, draft->inputs[1], &ratio)) &&
+            ratio != 0)
+            return training(draft, "training_mode is true and the ratio is not 0");
+        if (!known || mode != 0) return NULL;
     }
     if (draft->output_count == 2 && draft->outputs[1] != ENT_ID_NONE) {
         if (draft->opset < 10) return training(draft, "the mask of Dropout before opset 10 is read");
@@ -81,11 +82,11 @@ ent_status ent_import_upgrade_dropout(ent_import_draft *draft) {
 ent_status ent_import_upgrade_batch_norm(ent_import_draft *draft) {
     ent_attr spatial;
     const ent_attr *mode = ent_import_attr(draft, "training_mode");
-    if (mode && mode->i != 0) return training(draft, "training_mode is set");
-    for (uint32_t i = 1; i < draft->output_count; i++)
+    bool trains = mode && mode->i != 0;
+    for (uint32_t i = 1; i < draft->output_count && !trains; i++)
         if (draft->outputs[i] != ENT_ID_NONE)
             return training(draft, "the statistics that only training computes are read");
-    draft->output_count = 1;
+    if (!trains) draft->output_count = 1;
     if (ent_import_attr_take(draft, "spatial", &spatial) && spatial.i != 1)
         return ent_status_make(draft->importer->arena, ENT_ERROR_UNSUPPORTED, "attribute.value", draft->place,
                                "spatial %lld is not supported, only 1 is", (long long)spatial.i);

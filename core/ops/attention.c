@@ -9,8 +9,8 @@
 typedef struct attention {
     bool flat; /* 3-D inputs: batch, sequence, heads * size */
     int64_t batch, q_heads, kv_heads, q_length, kv_length, past_length, total_length, size, v_size;
-    const double *q, *k, *v; /* batch, head, sequence, size; k and v with the past in front */
-    const ent_tensor *mask;
+    const double *q, *k, *v;          /* batch, head, sequence, size; k and v with the past in front */
+    const ent_tensor *mask, *lengths; /* lengths: keys of each batch entry that count */
     double scale, softcap;
     bool causal;
     int64_t mode;
@@ -61,7 +61,7 @@ static ent_code read_past(ent_ops_call *call, attention *a) {
 }
 
 static ent_code attention_resolve(ent_ops_call *call, attention *a) {
-    *a = (attention){.mask = ent_ops_input(call, 3)};
+    *a = (attention){.mask = ent_ops_input(call, 3), .lengths = ent_ops_input(call, 6)};
     ent_code code = read_geometry(call, a);
     if (code == ENT_OK) code = read_past(call, a);
     if (code != ENT_OK) return code;
@@ -69,7 +69,10 @@ static ent_code attention_resolve(ent_ops_call *call, attention *a) {
     a->softcap = ent_attrs_float(call->attrs, "softcap", 0);
     a->causal = ent_attrs_int(call->attrs, "is_causal", 0) != 0;
     a->mode = ent_attrs_int(call->attrs, "qk_matmul_output_mode", 0);
-    const ent_tensor *mask = a->mask;
+    const ent_tensor *mask = a->mask, *lengths = a->lengths;
+    if (lengths && (lengths->dtype != ENT_DTYPE_I64 || lengths->rank != 1 || lengths->dims[0] != a->batch))
+        return ent_ops_refuse(call, ENT_CODE_INVALID_ARGUMENT,
+                              "nonpad_kv_seqlen must have an entry a batch entry");
     if (!mask) return ENT_OK;
     int64_t full[4] = {a->batch, a->q_heads, a->q_length, a->total_length};
     bool fits =
@@ -132,6 +135,7 @@ static double *heads_of(ent_ops_call *call, const attention *a, const ent_tensor
 /* What is added to one score. */
 static double bias_at(const attention *a, int64_t batch, int64_t head, int64_t row, int64_t column) {
     double bias = a->causal && column > row + a->past_length ? -INFINITY : 0;
+    if (a->lengths && column >= ent_ops_load_i64(a->lengths->data, ENT_DTYPE_I64, batch)) return -INFINITY;
     if (!a->mask) return bias;
     int64_t index[4] = {batch, head, row, column}, at = 0;
     const ent_tensor *mask = a->mask;

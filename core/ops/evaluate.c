@@ -174,7 +174,7 @@
 #define BIND_Scan                                                                                            \
     { NULL, NULL, 0, 0 } /* control: whoever runs graphs runs it */
 #define BIND_BatchNormalization                                                                              \
-    { ent_ops_batch_normalization, ent_ops_dims_same, FLOATS, 0 }
+    { ent_ops_batch_normalization, ent_ops_dims_batch_normalization, FLOATS, 0 }
 #define BIND_InstanceNormalization                                                                           \
     { ent_ops_instance_normalization, ent_ops_dims_same, FLOATS, 0 }
 #define BIND_LayerNormalization                                                                              \
@@ -307,6 +307,13 @@
     { ent_ops_float_product, ent_ops_dims_float_product, ENT_OPS_BIT(ENT_DTYPE_F32), 0 }
 #define BIND_MatMulNBits                                                                                     \
     { ent_ops_matmul_nbits, ent_ops_dims_matmul_nbits, FLOATS, 0 }
+
+#define BIND_FlexAttention                                                                                   \
+    { NULL, NULL, 0, 0 } /* its bodies are written out before */
+#define BIND_ArrayFeatureExtractor ALWAYS_DECOMPOSED
+#define BIND_Binarizer ALWAYS_DECOMPOSED
+#define BIND_TreeEnsemble PLAIN(ent_ops_trees, ent_ops_dims_trees)
+#define BIND_TfIdfVectorizer FROM_INTEGERS(ent_ops_ngrams, ent_ops_dims_ngrams)
 
 const ent_ops_binding *ent_ops_binding_get(uint32_t op) {
     static const ent_ops_binding bindings[ENT_OP_COUNT] = {

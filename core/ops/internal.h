@@ -278,6 +278,11 @@ ENT_OPS_DECLARE(ent_ops_qlinear_unary);
 ENT_OPS_DECLARE(ent_ops_qlinear_concat);
 ENT_OPS_DECLARE(ent_ops_float_product);
 ENT_OPS_DECLARE(ent_ops_matmul_nbits);
+ENT_OPS_DECLARE(ent_ops_trees);
+ENT_OPS_DECLARE(ent_ops_ngrams);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_trees);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_ngrams);
+ENT_OPS_DECLARE_DIMS(ent_ops_dims_batch_normalization);
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_same);      /* dtype and dims of input 0 */
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_bool);      /* dims of input 0, bool */
 ENT_OPS_DECLARE_DIMS(ent_ops_dims_broadcast); /* all inputs broadcast, dtype of input 0 */

@@ -1,4 +1,4 @@
-/* BatchNormalization (inference), InstanceNormalization, LayerNormalization. */
+/* BatchNormalization, InstanceNormalization, LayerNormalization. */
 #include "core/ops/internal.h"
 
 #include <math.h>
@@ -17,28 +17,69 @@ static double value_at(const ent_ops_call *call, uint32_t index, int64_t i) {
     return ent_ops_load_f64(tensor->data, tensor->dtype, i);
 }
 
+/* Running statistics are outputs of training only. */
+ent_code ent_ops_dims_batch_normalization(ent_ops_call *call, ent_tensor *outputs) {
+    ent_ops_dims_copy(ent_ops_input(call, 0), &outputs[0]);
+    for (uint32_t i = 1; i < call->output_count; i++)
+        ent_ops_dims_copy(ent_ops_input(call, i + 2), &outputs[i]);
+    return ENT_OK;
+}
+
+typedef struct channels {
+    int64_t batch, count, plane;
+    double *values;
+    double *mean, *variance; /* by channel */
+} channels;
+
+/* In training a channel has the statistics of its own values; the running ones move towards them. */
+static void measure(ent_ops_call *call, const channels *c) {
+    double momentum = ent_attrs_float(call->attrs, "momentum", 0.9), *statistics[2] = {c->mean, c->variance};
+    for (int64_t k = 0; k < c->count; k++) {
+        double sum = 0, squares = 0, n = (double)(c->batch * c->plane);
+        for (int64_t i = k; i < c->batch * c->count; i += c->count)
+            for (int64_t j = 0; j < c->plane; j++) sum += c->values[i * c->plane + j];
+        c->mean[k] = sum / n;
+        for (int64_t i = k; i < c->batch * c->count; i += c->count)
+            for (int64_t j = 0; j < c->plane; j++) {
+                double away = c->values[i * c->plane + j] - c->mean[k];
+                squares += away * away;
+            }
+        c->variance[k] = squares / n;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        ent_tensor *running = ent_ops_output(call, i + 1);
+        for (int64_t k = 0; running && k < c->count; k++)
+            ent_ops_store_f64(running->data, running->dtype, k,
+                              value_at(call, i + 3, k) * momentum + statistics[i][k] * (1 - momentum));
+    }
+}
+
 ent_code ent_ops_batch_normalization(ent_ops_call *call) {
-    const ent_tensor *x = ent_ops_input(call, 0), *output = ent_ops_output(call, 0);
-    if (!output) return ENT_OK;
-    if (ent_attrs_int(call->attrs, "training_mode", 0) != 0)
-        return ent_ops_refuse(call, ENT_CODE_UNSUPPORTED, "training mode is not evaluated");
-    int64_t channels = x->rank > 1 ? x->dims[1] : 1, batch = x->rank > 0 ? x->dims[0] : 1;
-    int64_t plane = x->rank > 2 ? ent_ops_product(x->dims, 2, x->rank) : 1;
+    const ent_tensor *x = ent_ops_input(call, 0);
+    channels c = {.batch = x->rank > 0 ? x->dims[0] : 1,
+                  .count = x->rank > 1 ? x->dims[1] : 1,
+                  .plane = x->rank > 2 ? ent_ops_product(x->dims, 2, x->rank) : 1,
+                  .values = ent_ops_values_f64(call, x)};
     for (uint32_t i = 1; i < 5; i++) {
-        ent_code code = check_per_channel(call, i, channels);
+        ent_code code = check_per_channel(call, i, c.count);
         if (code != ENT_OK) return code;
     }
-    double epsilon = ent_attrs_float(call->attrs, "epsilon", 1e-5), *values = ent_ops_values_f64(call, x);
-    if (!values) return ENT_CODE_OUT_OF_MEMORY;
-    for (int64_t i = 0; i < batch * channels; i++) {
-        int64_t c = i % channels;
-        double factor = value_at(call, 1, c) / sqrt(value_at(call, 4, c) + epsilon),
-               mean = value_at(call, 3, c);
-        double shift = value_at(call, 2, c);
-        for (int64_t j = 0; j < plane; j++)
-            values[i * plane + j] = (values[i * plane + j] - mean) * factor + shift;
+    c.mean = ent_ops_scratch(call, c.count, sizeof *c.mean);
+    c.variance = ent_ops_scratch(call, c.count, sizeof *c.variance);
+    if (!c.values || !c.mean || !c.variance) return ENT_CODE_OUT_OF_MEMORY;
+    for (int64_t k = 0; k < c.count; k++) {
+        c.mean[k] = value_at(call, 3, k);
+        c.variance[k] = value_at(call, 4, k);
     }
-    ent_ops_result_f64(output, values);
+    if (ent_attrs_int(call->attrs, "training_mode", 0) != 0) measure(call, &c);
+    double epsilon = ent_attrs_float(call->attrs, "epsilon", 1e-5);
+    for (int64_t i = 0; i < c.batch * c.count; i++) {
+        int64_t k = i % c.count;
+        double factor = value_at(call, 1, k) / sqrt(c.variance[k] + epsilon), shift = value_at(call, 2, k);
+        for (int64_t j = 0; j < c.plane; j++)
+            c.values[i * c.plane + j] = (c.values[i * c.plane + j] - c.mean[k]) * factor + shift;
+    }
+    ent_ops_result_f64(ent_ops_output(call, 0), c.values);
     return ENT_OK;
 }
 

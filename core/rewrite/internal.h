@@ -29,6 +29,11 @@ ent_status ent_rewrite_unroll(ent_rewrite_context *context);
 /* Folds one node if it can be; out_replaced[i], unless left alone, is the value that took output i's place.
  */
 ent_status ent_rewrite_fold_node(ent_rewrite_context *context, uint32_t node, uint32_t *out_replaced);
+/* Copies a body before `node`, inferred and folded one by one: from arguments to results, one for each of its
+ * outputs. */
+ent_status ent_rewrite_copy_body(ent_rewrite_context *context, uint32_t node, uint32_t body,
+                                 const uint32_t *arguments, uint32_t *results);
+ent_status ent_rewrite_write_attention(ent_rewrite_context *context, uint32_t node);
 ent_status ent_rewrite_simplify(ent_rewrite_context *context);
 ent_status ent_rewrite_remove_dead(ent_rewrite_context *context);
 ent_status ent_rewrite_share_equal(ent_rewrite_context *context);

@@ -39,8 +39,9 @@ static bool pads_nothing(const ent_rewrite_context *context, const ent_node *nod
 }
 
 static bool in_training(const ent_rewrite_context *context, const ent_node *node) {
-    uint32_t mode = ent_rewrite_input(node, 2);
-    return mode != NONE && !ent_rewrite_is_number(context, mode, 0);
+    uint32_t mode = ent_rewrite_input(node, 2), ratio = ent_rewrite_input(node, 1);
+    return mode != NONE && !ent_rewrite_is_number(context, mode, 0) &&
+           !ent_rewrite_is_number(context, ratio, 0);
 }
 
 static bool second_output_unread(const ent_rewrite_context *context, const ent_node *node) {

@@ -23,6 +23,7 @@ typedef struct loop {
     uint32_t first_node; /* of those made here */
     int64_t iterations;
     const char *refused;
+    uint32_t *replaced; /* as in the context, when this loop is a node of a body that is being copied */
 } loop;
 
 static const ent_node *node_of(const loop *l) {
@@ -39,12 +40,29 @@ static bool is_too_large(const loop *l, double iterations) {
     return iterations * (body_nodes(l) + 1.0) > MAX_COPIED_NODES;
 }
 
+static ent_status visit(ent_rewrite_context *context, uint32_t id);
+
+/* What a loop in the body makes has no shape before it is written out. */
+static bool is_open_loop(const ent_module *module, uint32_t id) {
+    const ent_node *node = ent_module_node(module, id);
+    bool open = false;
+    for (uint32_t i = 0; i < node->output_count; i++)
+        open = open || (node->outputs[i] != ENT_ID_NONE &&
+                        ent_module_value(module, node->outputs[i])->rank == ENT_RANK_UNKNOWN);
+    return open && (node->op == ENT_OP_Loop || node->op == ENT_OP_Scan);
+}
+
 /* Later copies read what the node was folded to. */
 static ent_status fold_copy(loop *l, uint32_t copy, const uint32_t *originals) {
     uint32_t count = ent_module_node(l->context->module, copy)->output_count;
     uint32_t *replaced = ent_arena_alloc(l->context->scratch, (count + 1) * sizeof *replaced);
     memset(replaced, 0xff, count * sizeof *replaced);
-    ENT_TRY(ent_rewrite_fold_node(l->context, copy, replaced));
+    if (is_open_loop(l->context->module, copy)) {
+        l->context->replaced = replaced;
+        ENT_TRY(visit(l->context, copy));
+    } else {
+        ENT_TRY(ent_rewrite_fold_node(l->context, copy, replaced));
+    }
     for (uint32_t i = 0; i < count; i++)
         if (replaced[i] != ENT_ID_NONE && originals[i] != ENT_ID_NONE) l->map[originals[i]] = replaced[i];
     return NULL;
@@ -137,6 +155,7 @@ static ent_status replace_output(loop *l, uint32_t output, uint32_t value) {
         ENT_TRY(ent_rewrite_add(l->context, ENT_OP_Identity, (ent_attrs){0}, &value, 1, l->node, &l->node, 1,
                                 &value));
     ent_module_replace_value(module, old, value);
+    if (l->replaced) l->replaced[output] = value;
     return NULL;
 }
 
@@ -161,6 +180,14 @@ static ent_status finish(loop *l) {
     return NULL;
 }
 
+static void map_body(loop *l) {
+    ent_module *module = l->context->module;
+    ent_graph_lift_constants(module, l->body, node_of(l)->graph);
+    l->map_count = module->values.count;
+    l->map = ent_arena_alloc(l->context->scratch, (l->map_count + 1) * sizeof *l->map);
+    memset(l->map, 0xff, l->map_count * sizeof *l->map);
+}
+
 static bool open_loop(loop *l, uint32_t extra_inputs, uint32_t extra_results, uint32_t scan_inputs) {
     ent_module *module = l->context->module;
     const ent_attr *attr = ent_attrs_find(node_of(l)->attrs, "body");
@@ -181,10 +208,7 @@ static bool open_loop(loop *l, uint32_t extra_inputs, uint32_t extra_results, ui
         l->states[i] = node_of(l)->inputs[l->first_state + i];
         if (l->states[i] == ENT_ID_NONE) return false;
     }
-    ent_graph_lift_constants(module, l->body, node_of(l)->graph);
-    l->map_count = module->values.count;
-    l->map = ent_arena_alloc(l->context->scratch, (l->map_count + 1) * sizeof *l->map);
-    memset(l->map, 0xff, l->map_count * sizeof *l->map);
+    map_body(l);
     return true;
 }
 
@@ -307,10 +331,26 @@ static void settle(ent_rewrite_context *context, uint32_t id) {
     }
 }
 
+ent_status ent_rewrite_copy_body(ent_rewrite_context *context, uint32_t node, uint32_t body,
+                                 const uint32_t *arguments, uint32_t *results) {
+    ent_module *module = context->module;
+    loop l = {.context = context, .node = node, .body = body, .first_node = module->nodes.count};
+    uint32_t inputs = ent_module_graph(module, body)->inputs.count;
+    l.arguments = ent_arena_copy(context->scratch, arguments, (inputs + 1) * sizeof *arguments);
+    l.results = results;
+    map_body(&l);
+    return copy_body(&l);
+}
+
 static ent_status visit(ent_rewrite_context *context, uint32_t id) {
     uint32_t op = ent_module_node(context->module, id)->op;
+    if (op == ENT_OP_FlexAttention) return ent_rewrite_write_attention(context, id);
     if (op != ENT_OP_Loop && op != ENT_OP_Scan) return NULL;
-    loop l = {.context = context, .node = id, .first_node = context->module->nodes.count};
+    loop l = {.context = context,
+              .node = id,
+              .first_node = context->module->nodes.count,
+              .replaced = context->replaced};
+    context->replaced = NULL;
     bool changed = context->changed;
     ENT_TRY(op == ENT_OP_Loop ? unroll_loop(&l) : unroll_scan(&l));
     if (!l.refused) ENT_TRY(finish(&l));

@@ -5,15 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where an upgrade leaves something out of every form: training outputs, attributes without effect in
- * inference, and one input that is refused. */
+/* Where an upgrade leaves something out of every form: attributes without effect in inference. */
 static const struct {
     const char *name;
     bool other_arity, other_attributes;
-} exceptions[] = {{"BatchNormalization", true, false},
-                  {"Dropout", false, true},
-                  {"Range", false, true},
-                  {"Attention", true, false}};
+} exceptions[] = {{"Dropout", false, true}, {"Range", false, true}};
 
 static bool may_differ(const char *name, bool arity) {
     for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)

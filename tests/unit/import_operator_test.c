@@ -69,8 +69,35 @@ START_TEST(main_operators_are_not_in_other_domains) {
 END_TEST
 
 START_TEST(training_is_named) {
-    bytes node = make_node("Adam", "x", "y");
+    bytes node = make_node("Gradient", "x", "y");
     expect_rule(&node, "ai.onnx.preview.training", 17, "operator.training");
+}
+END_TEST
+
+START_TEST(steps_of_optimisers_are_arithmetic) {
+    put_constant("r", 0, NULL);
+    put_constant("t", 0, NULL);
+    bytes node = make_node("Momentum", "r t x x x", "y");
+    add_float(&node, "alpha", 0.5f);
+    add_float(&node, "beta", 1);
+    add_float(&node, "norm_coefficient", 0);
+    add_string(&node, "mode", "nesterov");
+    ck_assert_ptr_null(import_with(&node, "ai.onnx.preview.training", 1));
+    ck_assert_uint_gt(f.module->nodes.count, 5);
+}
+END_TEST
+
+START_TEST(tensors_of_a_step_come_in_groups) {
+    put_constant("r", 0, NULL);
+    bytes node = make_node("Adam", "r r x x x", "y");
+    expect_rule(&node, "ai.onnx.preview.training", 1, "operator.arity");
+}
+END_TEST
+
+START_TEST(a_step_writes_no_more_than_it_has) {
+    put_constant("r", 0, NULL);
+    bytes node = make_node("Adagrad", "r r x x x", "y z w");
+    expect_rule(&node, "ai.onnx.preview.training", 1, "operator.arity");
 }
 END_TEST
 
@@ -177,6 +204,9 @@ int main(void) {
     tcase_add_test(tests, other_domains_do_not_leak);
     tcase_add_test(tests, main_operators_are_not_in_other_domains);
     tcase_add_test(tests, training_is_named);
+    tcase_add_test(tests, steps_of_optimisers_are_arithmetic);
+    tcase_add_test(tests, tensors_of_a_step_come_in_groups);
+    tcase_add_test(tests, a_step_writes_no_more_than_it_has);
     tcase_add_test(tests, strings_are_joined);
     tcase_add_test(tests, a_comma_in_a_string_is_refused);
     tcase_add_test(tests, group_norm_18_repeats_its_groups);

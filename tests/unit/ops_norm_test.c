@@ -14,6 +14,18 @@ START_TEST(rms_takes_the_type_of_its_scale) {
 }
 END_TEST
 
+/* Two channels; the running mean goes half the way. */
+START_TEST(batch_norm_trains_on_its_batch) {
+    ent_attr attrs[3] = {sample_int("training_mode", 1), sample_float("epsilon", 0),
+                         sample_float("momentum", 0.5)};
+    ent_tensor in[5] = {sample(ENT_DTYPE_F32, F32(1, 10, 3, 30), DIMS(2, 2)),
+                        sample(ENT_DTYPE_F32, F32(1, 2), DIMS(2)), sample(ENT_DTYPE_F32, F32(0, 5), DIMS(2)),
+                        sample(ENT_DTYPE_F32, F32(8, 0), DIMS(2)), sample(ENT_DTYPE_F32, F32(9, 9), DIMS(2))};
+    sample_expect(sample_run(ENT_OP_BatchNormalization, (ent_attrs){attrs, 3}, in, 5), DIMS(2, 2),
+                  F32(-1, 3, 1, 7));
+}
+END_TEST
+
 START_TEST(group_norm_has_a_scale_per_channel) {
     ent_attr attrs[2] = {sample_int("num_groups", 2), sample_float("epsilon", 0)};
     ent_tensor in[3] = {sample(ENT_DTYPE_F32, F32(1, 3, 2, 6), DIMS(1, 4, 1)),
@@ -114,6 +126,7 @@ int main(void) {
     Suite *suite = suite_create("ops norm");
     TCase *all = tcase_create("all");
     tcase_add_test(all, rms_takes_the_type_of_its_scale);
+    tcase_add_test(all, batch_norm_trains_on_its_batch);
     tcase_add_test(all, group_norm_has_a_scale_per_channel);
     tcase_add_test(all, mean_variance_over_any_axes);
     tcase_add_test(all, lp_leaves_zeros);
