@@ -336,7 +336,7 @@ ent_status ent_rewrite_copy_body(ent_rewrite_context *context, uint32_t node, ui
     ent_module *module = context->module;
     loop l = {.context = context, .node = node, .body = body, .first_node = module->nodes.count};
     uint32_t inputs = ent_module_graph(module, body)->inputs.count;
-    l.arguments = ent_arena_copy(context->scratch, arguments, (inputs + 1) * sizeof *arguments);
+    l.arguments = ent_arena_copy(context->scratch, arguments, inputs * sizeof *arguments);
     l.results = results;
     map_body(&l);
     return copy_body(&l);
