@@ -541,7 +541,7 @@ static inline void piece_shape(generator *g) {
 }
 
 static inline void piece_branch(generator *g) {
-    int64_t perm[MAX_RANK], inverse[MAX_RANK];
+    int64_t perm[MAX_RANK] = {0}, inverse[MAX_RANK] = {0};
     uint32_t x = pick_ranked(g, 2), id = g->count, known = g->constants;
     shape s = g->values[x].shape;
     random_order(g, s.rank, perm, inverse);
