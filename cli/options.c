@@ -120,7 +120,7 @@ static bool parse_shape(const char *text, entente_named_shape *out) {
     return dims != NULL;
 }
 
-/* A whole number up to `end`; what follows it goes to out_rest. */
+/* The whole number at the start of the text; what follows it goes to out_rest. */
 static bool take_size(const char *text, int64_t *out, const char **out_rest) {
     char *end = NULL;
     if (*text < '0' || *text > '9') return false;

@@ -27,7 +27,8 @@ void ent_negotiate_writer_init(ent_message_writer *writer, ent_arena *arena, uin
 
 /* Dims of later values name these entries. */
 void ent_negotiate_write_sizes(ent_message_writer *writer, const ent_size_table *sizes) {
-    for (uint32_t i = 0; i < sizes->symbols.count && sizes->exprs.count; i++) {
+    if (sizes->exprs.count == 0) return;
+    for (uint32_t i = 0; i < sizes->symbols.count; i++) {
         const ent_symbol *symbol = &sizes->module->symbols.items[sizes->symbols.items[i]];
         ent_message_record_begin(writer, ENT_RECORD_symbol);
         ent_message_put_text(writer, ENT_FIELD_symbol_name, symbol->name);

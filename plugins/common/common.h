@@ -24,6 +24,8 @@ void ent_common_release(const ent_host *host, void *memory);
 /* Sets the sentence behind a code and returns the code. */
 ent_code ent_common_fail(const ent_call *call, ent_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A line of the host's log: "who: why". */
+void ent_common_log_failure(const ent_host *host, const char *who, const char *why);
 /* Copies bytes into the call's memory. */
 ent_code ent_common_reply(const ent_call *call, const void *data, size_t size, ent_bytes *out);
 /* The value of a parameter, or NULL; "hint." parameters that nobody asks for are fine, others are an error of
@@ -55,6 +57,9 @@ struct ent_kernel {
     const uint8_t *binding_writes; /* not 0: the kernel writes it, so no read-only buffer may stand there;
                                       NULL: unknown */
 };
+
+/* Each binding of the step has at least bytes[i]: for kernels whose sizes follow the step's symbols. */
+bool ent_common_bindings_fit(const ent_step *step, const uint64_t *bytes, uint32_t count);
 
 /* ---- ent_runtime_v1 over host memory (all but kernel_load and kernel_unload) ---- */
 
@@ -134,8 +139,8 @@ typedef struct ent_common_region {
  * plans intermediates; with symbols (region->sizes.symbol_count) that is left to ent_common_region_resize. */
 ent_code ent_common_region_create(const ent_host *host, const ent_call *call, const uint8_t *bytes,
                                   size_t size, ent_common_region **out);
-/* Sizes for these values of the symbols: dims, bytes of ports, offsets, scratch_bytes. INVALID_ARGUMENT, with
- * the region as it was, when a size is negative or none. */
+/* Sizes for these values of the symbols: dims, bytes of ports, offsets, scratch_bytes. INVALID_ARGUMENT when
+ * a size is negative or none; the region cannot run then until a call succeeds. */
 ent_code ent_common_region_resize(ent_common_region *region, const int64_t *symbols, uint32_t symbol_count);
 void ent_common_region_destroy(ent_common_region *region);
 /* Runs it through core/ops; addresses[i] is port i's memory; scratch has scratch_bytes. One thread at a time

@@ -194,19 +194,17 @@ ent_code ent_common_quote(ent_device *device, const ent_call *call, const uint8_
     quoter q = {.host = device->host, .call = call, .writer = &writer};
     ent_common_writer(&writer, call, ENT_MESSAGE_quote_reply);
     code = ent_common_sizes_read(q.host, call, &reader, &q.sizes);
-    if (code != ENT_OK) {
-        /* said already */
-    } else if (!collect(&q, &reader, ENT_RECORD_value, &q.values) ||
-               !collect(&q, &reader, ENT_RECORD_node, &q.nodes)) {
+    if (code == ENT_OK && (!collect(&q, &reader, ENT_RECORD_value, &q.values) ||
+                           !collect(&q, &reader, ENT_RECORD_node, &q.nodes)))
         code = ent_common_fail(call, ENT_CODE_OUT_OF_MEMORY, "out of memory for a quote");
-    } else {
-        while (ent_message_next(&reader, &record)) {
-            if (record.tag == ENT_RECORD_region) {
-                end_region(&q);
-                begin_region(&q, &record);
-            }
-            if (record.tag == ENT_RECORD_port && q.open) check_port(&q, &record);
+    while (code == ENT_OK && ent_message_next(&reader, &record)) {
+        if (record.tag == ENT_RECORD_region) {
+            end_region(&q);
+            begin_region(&q, &record);
         }
+        if (record.tag == ENT_RECORD_port && q.open) check_port(&q, &record);
+    }
+    if (code == ENT_OK) {
         end_region(&q);
         code = give(&writer, call, out_reply);
     }

@@ -297,8 +297,8 @@ static ent_code make_room(decoder *d) {
 }
 
 /* False when the size does not exist. */
-static bool size_value(const ent_common_region *r, const ent_common_value *v, ent_tensor *out) {
-    *out = v->tensor;
+static bool size_value(const ent_common_region *r, ent_common_value *v) {
+    ent_tensor *out = &v->tensor;
     for (uint32_t i = 0; i < v->tensor.rank; i++) {
         out->dims[i] = ent_dim_value(v->dims[i], r->sizes.values);
         if (out->dims[i] < 0) return false;
@@ -309,16 +309,12 @@ static bool size_value(const ent_common_region *r, const ent_common_value *v, en
 }
 
 ent_code ent_common_region_resize(ent_common_region *r, const int64_t *symbols, uint32_t symbol_count) {
-    ent_tensor sized;
     if (symbol_count < r->sizes.symbol_count ||
         !ent_expr_evaluate(r->sizes.exprs, r->sizes.expr_count, symbols, symbol_count, r->sizes.values))
         return ENT_CODE_INVALID_ARGUMENT;
-    for (uint32_t i = 0; i < r->value_count; i++)
-        if (!size_value(r, &r->values[i], &sized)) return ENT_CODE_INVALID_ARGUMENT;
     r->scratch_bytes = 0;
     for (uint32_t i = 0; i < r->value_count; i++) {
-        size_value(r, &r->values[i], &sized);
-        r->values[i].tensor = sized;
+        if (!size_value(r, &r->values[i])) return ENT_CODE_INVALID_ARGUMENT;
         r->values[i].offset = UINT64_MAX;
     }
     for (uint32_t i = 0; i < r->value_count; i++)

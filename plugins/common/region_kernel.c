@@ -31,14 +31,6 @@ bool ent_common_is_region_blob(const uint8_t *blob, size_t size) {
     return size > sizeof region_magic && memcmp(blob, region_magic, sizeof region_magic) == 0;
 }
 
-static void log_failure(const region_kernel *k, const char *why) {
-    char text[320];
-    int size = snprintf(text, sizeof text, "%s: %s", k->head.path, why);
-    if (size > 0)
-        k->head.host->log(k->head.host->context, 0,
-                          (ent_str){text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1});
-}
-
 /* Not zeroed: every intermediate is written before it is read, and untouched pages cost nothing. */
 static ent_code reserve(region_kernel *k) {
     const ent_host *host = k->head.host;
@@ -59,16 +51,16 @@ static ent_code size_for(region_kernel *k, const ent_step *step) {
         ent_code code = ent_common_region_resize(k->region, step->symbols, step->symbol_count);
         if (code == ENT_OK) code = reserve(k);
         if (code != ENT_OK) {
-            log_failure(k, code == ENT_CODE_OUT_OF_MEMORY ? "out of memory for these sizes"
-                                                          : "these sizes do not exist");
+            ent_common_log_failure(k->head.host, k->head.path,
+                                   code == ENT_CODE_OUT_OF_MEMORY ? "out of memory for these sizes"
+                                                                  : "these sizes do not exist");
             return code;
         }
         memcpy(k->symbols, step->symbols, count * sizeof *k->symbols);
         k->sized = true;
     }
-    for (uint32_t i = 0; i < k->region->port_count; i++)
-        if (step->bindings[i].size_bytes < k->binding_bytes[i]) return ENT_CODE_INVALID_ARGUMENT;
-    return ENT_OK;
+    bool fits = ent_common_bindings_fit(step, k->binding_bytes, k->region->port_count);
+    return fits ? ENT_OK : ENT_CODE_INVALID_ARGUMENT;
 }
 
 static ent_code run_region(ent_kernel *kernel, void *const *addresses, const ent_step *step) {
@@ -79,7 +71,7 @@ static ent_code run_region(ent_kernel *kernel, void *const *addresses, const ent
         if (code != ENT_OK) return code;
     }
     ent_code code = ent_common_region_run(k->region, addresses, k->scratch, &error);
-    if (code != ENT_OK) log_failure(k, error.text);
+    if (code != ENT_OK) ent_common_log_failure(k->head.host, k->head.path, error.text);
     return code;
 }
 

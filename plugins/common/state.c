@@ -40,6 +40,20 @@ ent_code ent_common_fail(const ent_call *call, ent_code code, const char *format
     return code;
 }
 
+void ent_common_log_failure(const ent_host *host, const char *who, const char *why) {
+    char line[320];
+    int size = snprintf(line, sizeof line, "%s: %s", who, why);
+    if (size > 0 && host->log)
+        host->log(host->context, 0,
+                  (ent_str){line, (size_t)size < sizeof line ? (size_t)size : sizeof line - 1});
+}
+
+bool ent_common_bindings_fit(const ent_step *step, const uint64_t *bytes, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (step->bindings[i].size_bytes < bytes[i]) return false;
+    return true;
+}
+
 ent_code ent_common_reply(const ent_call *call, const void *data, size_t size, ent_bytes *out) {
     uint8_t *copy = call->allocate(call->context, size ? size : 1);
     if (!copy)

@@ -1,8 +1,6 @@
 /* Loaded tile programs: a plan, planned anew when the symbols change. */
 #include "cpu.h"
 
-#include <stdio.h>
-
 #define MAX_BUFFERS 256
 
 typedef struct cpu_kernel {
@@ -30,15 +28,6 @@ static ent_code reserve(cpu_device *device, size_t bytes) {
     return ENT_OK;
 }
 
-static void log_failure(const cpu_kernel *k, const char *text) {
-    const ent_host *host = k->head.host;
-    char line[320];
-    int size = snprintf(line, sizeof line, "cpu: %s", text);
-    if (size > 0 && host->log)
-        host->log(host->context, 0,
-                  (ent_str){line, (size_t)size < sizeof line ? (size_t)size : sizeof line - 1});
-}
-
 /* Sizes depend on symbols: a new plan for these values. */
 static ent_code plan_for(cpu_kernel *k, const ent_step *step) {
     exec_plan *plan = NULL;
@@ -49,7 +38,7 @@ static ent_code plan_for(cpu_kernel *k, const ent_step *step) {
                                      step->symbol_count, &plan);
     if (code == ENT_OK) code = reserve(k->device, plan->scratch_bytes);
     if (code != ENT_OK) {
-        log_failure(k, plan ? plan->error.text : "out of memory for a plan");
+        ent_common_log_failure(k->head.host, "cpu", plan ? plan->error.text : "out of memory for a plan");
         exec_plan_destroy(plan);
         return code;
     }
@@ -60,12 +49,6 @@ static ent_code plan_for(cpu_kernel *k, const ent_step *step) {
     return ENT_OK;
 }
 
-static bool are_large_enough(const exec_plan *plan, const ent_step *step) {
-    for (uint32_t i = 0; i < plan->binding_count; i++)
-        if (step->bindings[i].size_bytes < plan->binding_bytes[i]) return false;
-    return true;
-}
-
 static ent_code run_kernel(ent_kernel *kernel, void *const *addresses, const ent_step *step) {
     cpu_kernel *k = (cpu_kernel *)kernel;
     cpu_device *device = k->device;
@@ -73,7 +56,8 @@ static ent_code run_kernel(ent_kernel *kernel, void *const *addresses, const ent
     ent_code code = ENT_OK;
     pthread_mutex_lock(&device->mutex);
     if (k->symbol_count > 0) code = plan_for(k, step);
-    if (code == ENT_OK && k->symbol_count > 0 && !are_large_enough(k->plan, step))
+    if (code == ENT_OK && k->symbol_count > 0 &&
+        !ent_common_bindings_fit(step, k->plan->binding_bytes, k->plan->binding_count))
         code = ENT_CODE_INVALID_ARGUMENT;
     if (code == ENT_OK) {
         const exec_plan *plan = k->plan;
