@@ -226,8 +226,8 @@ typedef struct ent_binding {
     int64_t value;
 } ent_binding;
 ent_status ent_module_bind(ent_module *module, const ent_binding *bindings, uint32_t count);
-/* Keeps a symbol open, between min and max; prices are computed for `typical` (0: the middle of the range).
- * code USAGE for unknown names and empty ranges. */
+/* Keeps a symbol open, between min and max; prices are computed for `typical` (0: the middle of the range, at
+ * least 1). code USAGE for unknown names and empty ranges. */
 ent_status ent_module_set_range(ent_module *module, const char *symbol, int64_t min, int64_t max,
                                 int64_t typical);
 /* The size that prices count with: of a symbol its typical one. Never negative; what no number holds is

@@ -24,6 +24,8 @@ ent_status ent_module_set_range(ent_module *module, const char *symbol, int64_t 
     s->min = min;
     s->max = max;
     s->typical = typical ? typical : min + (max - min) / 2;
+    if (s->typical == 0)
+        s->typical = 1; /* the range is given, even if it is 0..1: work of one is the least price */
     return NULL;
 }
 

@@ -35,6 +35,8 @@ def main():
             expect(f"2x4 on {device}", 0, "run", bundle, *given(2, 4), stdout="y: f32[4,1] 6 8 10 12")
             expect(f"too many rows on {device}", 3, "run", bundle, *given(5, 2),
                    stderr="the dimension 'n' is 5; this bundle is for 1 to 4")
+        expect("none or one row", 0, "compile", source, "--dim", "n=0..1", "--dim", "w=1..8", "-o", bundle)
+        expect("one row", 0, "run", bundle, *given(1, 2), stdout="y: f32[2,1] 1 2")
         expect("one size fixed", 0, "compile", source, "--dim", "n=2", "--dim", "w=1..8", "-o", bundle)
         expect("the fixed one", 1, "run", bundle, *given(1, 2), stderr="dimension 0 is 1 and must be 2")
         for text in ("n=", "n=1..", "n=..2", "n=1..2:", "n=1-2", "n=1..2..3", "n=99999999999999999999", "=1..2"):

@@ -66,6 +66,12 @@ START_TEST(prices_count_with_typical_sizes) {
 }
 END_TEST
 
+START_TEST(a_range_from_none_is_a_range) {
+    ck_assert_ptr_null(ent_module_set_range(module, "w", 0, 1, 0));
+    ck_assert_int_eq(module->symbols.items[1].typical, 1); /* 0 would mean that nobody said */
+}
+END_TEST
+
 START_TEST(a_table_means_what_the_module_means) {
     const ent_graph *main_graph = ent_module_graph(module, 0);
     ent_size_table table;
@@ -95,6 +101,7 @@ int main(void) {
     tcase_add_loop_test(test, a_range_lies_within_the_symbols_own, 0,
                         (int)(sizeof ranges / sizeof ranges[0]));
     tcase_add_test(test, prices_count_with_typical_sizes);
+    tcase_add_test(test, a_range_from_none_is_a_range);
     tcase_add_test(test, a_table_means_what_the_module_means);
     suite_add_tcase(suite, test);
     SRunner *runner = srunner_create(suite);
